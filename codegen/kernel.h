@@ -21,12 +21,12 @@ inline int32_t alignmentOf(uint64_t address) {
   return lowest == 0 || lowest > kFullAlignment ? kFullAlignment : static_cast<int32_t>(lowest);
 }
 
-// Source text of one or several kernels. Different Cpp sources define different names, so their
-// texts can be concatenated to one valid text.
+// Source text of one or several kernels. Different Cpp sources define different names, so a caller
+// can concatenate their texts to one valid text.
 struct KernelSource {
   Target target = Target::Cuda;
   std::string text;
-  std::vector<std::string> entries = {};  // entry points that the text defines
+  std::vector<std::string> entries = {};  // names of the entry points that the text defines
   bool operator==(const KernelSource&) const = default;
 };
 
@@ -42,9 +42,9 @@ class KernelCompiler {
  public:
   virtual ~KernelCompiler() = default;
   virtual Target target() const = 0;
-  // Returns a text with the name, version and options of the compiler, and the architecture or CPU
-  // features. The image depends only on this text, the source text and the runtime headers that
-  // heddle adds to each source.
+  // Returns a text with the name, version and options of the compiler, and the GPU architecture or
+  // the features of the CPU. The image depends only on this text, the source text and the runtime
+  // headers that heddle adds to each source.
   virtual std::string identity() const = 0;
   // Returns the bytes of the image. Throws UserError if the source does not compile. The message
   // contains the compiler's log and the source with line numbers.
@@ -58,8 +58,9 @@ class KernelCompiler {
 // complete except for pointers and run-time scalars. Each run writes these at the offsets in
 // `pointers` and `scalars`.
 struct LaunchStage {
-  std::string entry;
+  std::string entry;  // name of the entry point
   std::vector<std::byte> args;
+  // A pointer that each run writes into `args`.
   struct PointerPatch {
     int32_t offset;     // bytes, into args
     int32_t operand;    // index into the inputs and then the outputs of the segment; or kWorkspace
@@ -67,6 +68,7 @@ struct LaunchStage {
     bool operator==(const PointerPatch&) const = default;
   };
   static constexpr int32_t kWorkspace = -1;
+  // A run-time scalar that each run writes into `args`.
   struct ScalarPatch {
     int32_t offset;   // bytes, into args
     int32_t operand;  // index into the inputs of the segment
@@ -78,14 +80,15 @@ struct LaunchStage {
   // Cuda: a grid of `grid` x `grid_y` blocks of `block` threads, with `shared_bytes` of dynamic
   // shared memory.
   // Cpp: the function is `void entry(const void* args, int64_t tile_begin, int64_t tile_end)`. The
-  // work is split into `grid` tiles. One call computes the tiles from tile_begin to tile_end - 1.
-  // Tiles may run in any order and on any thread.
+  // work is split into `grid` *tiles*, which differ from the tiles of tile programs. One call
+  // computes the tiles from tile_begin to tile_end - 1. Calls for different tiles may run in any
+  // order and on any thread.
   int64_t grid = 1;
   int32_t grid_y = 1;
   int32_t block = 1;
   int32_t shared_bytes = 0;
   // Cuda: the number of bytes at the start of the workspace that the device sets to 0 before the
-  // launch. If it is above 0, `pointers` has an entry for the start of the workspace.
+  // launch. If it is above 0, `pointers` contains a pointer to the start of the workspace.
   int64_t cleared_bytes = 0;
   bool operator==(const LaunchStage&) const = default;
 };
@@ -104,10 +107,11 @@ inline int32_t workspaceOffset(const LaunchStage& stage) {
 struct KernelPlan {
   KernelSource source;
   std::vector<LaunchStage> stages;
-  // Kernels do not read its initial contents, except the bytes that the device has cleared.
+  // The size of the workspace. Kernels do not read the initial contents of the workspace, except
+  // the bytes that the device has cleared (LaunchStage::cleared_bytes).
   int64_t workspace_bytes = 0;
-  // The kernel is one of the candidates of its segment (docs/kernels.md). These are the parameters
-  // of the candidate. Only planKernel() sets this member.
+  // The parameters of the kernel, as a text that parseKernelChoice() parses. The kernel is one of
+  // the candidates of the segment (docs/kernels.md). Only planKernel() sets this member.
   std::string candidate;
 };
 

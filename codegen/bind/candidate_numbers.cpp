@@ -9,9 +9,10 @@
 namespace heddle::codegen {
 namespace {
 
-// RowLayout::rows only says how many rows share a block. But in bundles, it also decides which of
-// the threads that share a bundle belong to one warp, and a warp adds the results of its threads
-// first. Kernels with rows in shared memory join two reductions into one.
+// Returns the decisions of a kernel of rows that change the order of additions. RowLayout::rows
+// does so only for bundles: it decides which of the threads that share a bundle belong to one warp,
+// and a warp adds the results of its threads first. `looped` and `variant` decide whether the
+// kernel has joint reductions (codegen/plan/joint.h).
 std::string orderOf(const RowCandidate& rows) {
   const RowLayout& layout = rows.layout;
   const bool divided = layout.divided.parts > 0;
@@ -21,8 +22,9 @@ std::string orderOf(const RowCandidate& rows) {
                      layout.shared_bytes > 0, layout.divided.parts);
 }
 
-// A Cpp schedule adds the elements of an item in the order of its lanes and its chunk. A Cuda
-// schedule adds the items that a thread loads at once before it adds them to the earlier ones.
+// Returns the decisions of a schedule that change the order of additions. Cpp: the lanes and the
+// chunk decide in which order the elements of an item are added. Cuda: a thread may first add the
+// items that it loads at once, and then add their sum to the sum of its earlier items.
 std::string orderOf(const Schedule& schedule) {
   const std::string common = fmt::format("loop {} {} {} {}", static_cast<int>(schedule.kind),
                                          schedule.lanes, schedule.chunk, schedule.splits);
@@ -56,14 +58,15 @@ std::string reductionOrder(const KernelNumbers& numbers, Target target) {
   if (std::none_of(numbers.entries.begin(), numbers.entries.end(), reduces)) return "";
   std::string text;
   for (const EntryNumbers& entry : numbers.entries) {
-    // An entry without reductions may divide by a result of another one, in its own way.
+    // An entry without reductions also counts: it may divide by a result of another entry, and tile
+    // programs divide in another way than loops (RowForm::reciprocals).
     const bool is_loop = !entry.rows && entry.squares == 0;
     if (!reduces(entry)) {
       text += is_loop ? "pointwise; " : "tiles; ";
       continue;
     }
     text += (entry.rows ? orderOf(*entry.rows) : orderOf(entry.schedule)) + "; ";
-    // Cpp: the chunk of a row is that of its schedule. It also decides the accumulators.
+    // Cpp: Schedule::chunk decides how many elements of a row one inner loop adds.
     if (entry.rows && target == Target::Cpp) text += fmt::format("{} ", entry.schedule.chunk);
   }
   return text;

@@ -8,8 +8,8 @@
 
 namespace heddle::codegen {
 
-// Returns the numbers of each candidate. The operands are those for which candidates() has returned
-// `all`.
+// Returns the numbers of each candidate (codegen/bind/entry_numbers.h). The other arguments must be
+// those for which candidates() has returned `all`.
 std::vector<KernelNumbers> candidateNumbers(const Fusion& segment,
                                             const std::vector<TensorDesc>& inputs,
                                             const std::vector<TensorDesc>& outputs, Target target,
@@ -19,7 +19,8 @@ std::vector<KernelNumbers> candidateNumbers(const Fusion& segment,
 // Returns a text that names the order in which a kernel adds the elements of its reductions. If two
 // candidates of a segment have equal texts, they apply the same operations to the same elements in
 // the same order, so their results have the same bits. (Only the bits of a NaN may differ.) The
-// text is "" if the kernel has no reductions. Candidates with different texts may still agree.
+// text is "" if the kernel has no reductions. Candidates with different texts may still have equal
+// results.
 std::string reductionOrder(const KernelNumbers& numbers, Target target);
 
 }  // namespace heddle::codegen

@@ -12,8 +12,8 @@
 namespace heddle::codegen {
 namespace {
 
-// Factors by which the parameters of a candidate may differ from those of the first one. A factor
-// below 1 is written as a divisor.
+// A factor, numerator / divisor, by which one parameter of a candidate may differ from the
+// parameter of the first candidate.
 struct Variation {
   const char* parameter;
   int64_t numerator;
@@ -47,7 +47,7 @@ std::vector<KernelChoice> variantsOf(const KernelChoice& first) {
   const std::optional<int64_t> parts = first.find("parts");
   const std::optional<int64_t> threads_of_part = first.find("threads");
   if (parts && threads_of_part) {
-    // Twice as many blocks of half the size, with half as much work per item.
+    // Divided rows: twice as many blocks of half the size, with half as much work per item.
     KernelChoice smaller = first;
     smaller.set("parts", *parts * 2);
     smaller.set("threads", *threads_of_part / 2);

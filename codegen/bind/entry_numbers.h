@@ -12,8 +12,8 @@
 
 namespace heddle::codegen {
 
-// The numbers of one entry point of a kernel, or of one part of a shared launch, for one set of
-// shapes.
+// The numbers of one *entry* for one set of shapes. An entry is an entry point of a kernel, or one
+// part of a shared launch (StageLayout::Struct).
 struct EntryNumbers {
   Space space;
   Schedule schedule;
@@ -23,22 +23,23 @@ struct EntryNumbers {
   int32_t grid_y = 1;
   int32_t block = 1;          // LaunchStage::block
   int64_t cleared_bytes = 0;  // LaunchStage::cleared_bytes
-  // Only the time model (codegen/bind/launch_work.h) uses the members below.
-  std::optional<RowCandidate> rows = {};  // set: the entry point processes rows
+  // Only the time model (codegen/bind/launch_work.h) and reductionOrder()
+  // (codegen/bind/candidate_numbers.h) use the members below.
+  std::optional<RowCandidate> rows = {};  // set: the entry processes rows
   int32_t shared_bytes = 0;               // LaunchStage::shared_bytes
   int64_t ops = 0;                        // opsOf() of the segment, or of the sweep
-  RowSweeps sweeps = {};                  // `reads` is 1 if the row fits
+  RowSweeps sweeps = {};                  // `reads` is 1 if the kernel can hold the row
 
   FrameNumbers frame() const { return {space, schedule, reduced_count, squares}; }
 };
 
-// Everything about a kernel that depends on the shapes.
+// Everything about a kernel that depends on the shapes of its operands.
 struct KernelNumbers {
   // The yes/no facts and the schedules. Kernels of a segment with equal facts have equal texts and
   // equal layouts of arguments (StageLayout).
   std::string facts;
   std::vector<EntryNumbers> entries;  // in the order of StageLayout::Struct::entry
-  std::vector<int64_t> places;        // per temporary: its first byte in the workspace
+  std::vector<int64_t> places;  // per temporary (StageLayout): its first byte in the workspace
 };
 
 }  // namespace heddle::codegen

@@ -21,13 +21,14 @@ double countOf(const Space& space) {
   return count;
 }
 
-// Returns the number of bytes of a tensor that a launch reads or writes.
+// Returns the number of bytes of a tensor that a launch reads or writes, if it accesses each
+// element once.
 double bytesOf(const SpaceTensor& tensor, const EntryNumbers& entry) {
   auto bytes = static_cast<double>(sizeOf(tensor.dtype));
   for (size_t i = 0; i < entry.space.extents.size(); ++i) {
     if (tensor.strides[i] != 0) bytes *= static_cast<double>(entry.space.extents[i]);
   }
-  // Each part stores its own results in the workspace.
+  // Each split or part (SpaceTensor::part_stride) stores its own results in the workspace.
   if (tensor.output && tensor.isInWorkspace()) bytes *= static_cast<double>(entry.schedule.splits);
   return bytes;
 }
@@ -36,7 +37,7 @@ size_t laneAxisOf(const EntryNumbers& entry) {
   return entry.rows ? entry.space.extents.size() - 1 : entry.schedule.laneAxis(entry.space);
 }
 
-// Returns by how much the moved bytes exceed the bytes of the tensor.
+// Returns the factor by which the moved bytes exceed the bytes of the tensor.
 int64_t wasteOf(const SpaceTensor& tensor, const EntryNumbers& entry, Target target) {
   if (entry.squares > 0) return 1;
   const size_t lane = laneAxisOf(entry);
@@ -70,8 +71,9 @@ int64_t loadedBytes(const Space& space, int64_t lanes) {
   return bytes;
 }
 
-// Blocks share the rows. An item waits for its ticket or for another item, and for the states of
-// the other items. Each of them takes about as long as a load.
+// Adds the steps of blocks that share rows. Each work item (codegen/tile/divided_rows.h) waits for
+// its ticket or for another item, and then for the states of other items. Each wait takes about as
+// long as a load.
 void addItems(const EntryNumbers& entry, const RowLayout& layout, int64_t elements,
               LaunchWork& work) {
   constexpr int64_t kWaits = 2;
@@ -84,7 +86,8 @@ void addItems(const EntryNumbers& entry, const RowLayout& layout, int64_t elemen
   work.live_bytes = bytesBetweenSweeps(layout, entry.space) / static_cast<double>(layout.blocks);
 }
 
-// A block of rows loads all vectors of a thread, or those of one step of the loop over the row.
+// Adds the steps of a kernel that processes rows. In one step, each thread loads all its vectors of
+// a row, or its vectors of one part of the row if the kernel loops over the row (LoopOverRow).
 void addSteps(const EntryNumbers& entry, const RowCandidate& rows, LaunchWork& work) {
   const RowLayout& layout = rows.layout;
   const int64_t elements = int64_t{layout.threads} * layout.registers * layout.vector;
@@ -100,6 +103,7 @@ void addSteps(const EntryNumbers& entry, const RowCandidate& rows, LaunchWork& w
   }
 }
 
+// Adds the steps of a kernel with squares or loops.
 void addSteps(const EntryNumbers& entry, LaunchWork& work) {
   const Schedule& schedule = entry.schedule;
   work.thread_bytes = loadedBytes(entry.space, int64_t{schedule.lanes} * schedule.unroll);
@@ -119,7 +123,7 @@ void addSteps(const EntryNumbers& entry, LaunchWork& work) {
   }
 }
 
-// A loop with few accumulators waits for its additions.
+// Adds the inner loops of a Cpp kernel. A loop with few accumulators waits for its additions.
 void addLoops(const EntryNumbers& entry, LaunchWork& work) {
   const Schedule& schedule = entry.schedule;
   const double count = countOf(entry.space);
@@ -132,7 +136,8 @@ void addLoops(const EntryNumbers& entry, LaunchWork& work) {
   work.loops = static_cast<double>(keptItems(schedule, entry.space)) *
                static_cast<double>(reduced) * entry.sweeps.reads;
   if (!entry.space.hasReduced()) return;
-  // All lanes take a step together. The elements that do not fill all lanes are added one by one.
+  // One step of the loop adds an element to each of `lanes` accumulators. The last elements, which
+  // are too few for a step, are added one by one.
   const int64_t lanes = std::max(schedule.lanes, 1);
   const double per_loop = static_cast<double>(chunk / lanes + chunk % lanes);
   work.serial_elements = count / static_cast<double>(chunk) * per_loop;
@@ -157,7 +162,7 @@ LaunchWork workOf(const EntryNumbers& entry, Target target) {
   addBytes(entry, target, work);
   work.live_bytes =
       work.again_bytes / (std::max(entry.sweeps.reads - 1, 1) * static_cast<double>(work.blocks));
-  // A sweep computes only what it needs. We assume that it computes half of the ops again.
+  // Estimate: each further sweep computes half of the ops again.
   const double again = 0.5 * (entry.sweeps.reads - 1);
   work.operations = countOf(entry.space) * static_cast<double>(entry.ops) * (1 + again);
   if (target == Target::Cpp) {

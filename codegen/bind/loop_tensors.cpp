@@ -8,9 +8,9 @@
 namespace heddle::codegen {
 namespace {
 
-// Returns which tensors of `all` are in `left`. Requires that SpaceTensor::base contains the index
-// of each tensor in `all`. The partial results have the indices from `first_partial` on, in their
-// order.
+// Returns which tensors of `all` are in `left`. Requires that SpaceTensor::base of each tensor in
+// `left` contains the index of the tensor in `all`. Partial results get the indices from
+// `first_partial` on, in the order of `left`.
 LoopTensors::Used usedOf(const Space& left, const Space& all, size_t first_partial) {
   LoopTensors::Used used;
   auto partial = static_cast<int>(first_partial);
@@ -39,7 +39,8 @@ void keep(const std::vector<int>& used, Tensors& tensors) {
 
 }  // namespace
 
-// Divides a space as planKernel() does, and then checks which of its numbered tensors remain.
+// Numbers the tensors, drops unused tensors and splits the reduction in the same way as
+// planKernel(). Then checks which numbers remain.
 LoopTensors loopTensors(const Computation& computation, Space space) {
   for (size_t i = 0; i < space.tensors.size(); ++i) {
     space.tensors[i].base = static_cast<int64_t>(i);

@@ -8,14 +8,13 @@
 
 namespace heddle::codegen {
 
-// Which tensors the loops of a segment use. This does not depend on shapes. `tensors` contains
-// indices into Space::tensors. Higher indices stand for the tensors of partial results. `indexed`
-// contains indices into Space::indexed. A kernel has one launch (`whole`) or two launches (`first`,
-// `second`; codegen/plan/two_stages.h).
+// The tensors that the loops of a segment use. They do not depend on shapes. A kernel has one
+// launch (`whole`) or two launches (`first`, `second`; codegen/plan/two_stages.h).
 struct LoopTensors {
   struct Used {
+    // Indices into Space::tensors, where the tensors of partial results follow after all others.
     std::vector<int> tensors;
-    std::vector<int> indexed;
+    std::vector<int> indexed;  // indices into Space::indexed
   };
   Used whole;
   Used first;
@@ -23,13 +22,13 @@ struct LoopTensors {
   std::vector<DType> partials;  // the types of the partial results
 };
 
-// `space` must list every operand that the space of the segment has for some shapes. Its extents
-// and strides do not matter.
+// Returns the tensors that `computation` uses. `space` is the space of the segment for any shapes,
+// because extents and strides do not matter.
 LoopTensors loopTensors(const Computation& computation, Space space);
 
-// Removes all tensors from `space` that `used` does not list. The result is that of
-// dropUnusedTensors() (codegen/plan/two_stages.h), but this function need not search the bodies
-// again.
+// Replaces the tensors of `space` by those that `used` lists, in the order of the list. The result
+// is the same as with dropUnusedTensors() (codegen/plan/two_stages.h), but this function need not
+// search the bodies.
 void keepOnly(const LoopTensors::Used& used, Space& space);
 
 }  // namespace heddle::codegen

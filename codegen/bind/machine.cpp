@@ -78,7 +78,7 @@ Machine cpuOf(int threads) {
   return m;
 }
 
-// Returns the number before " threads", or 1.
+// Returns the number of threads in a text such as "cpu (8 threads, ...", or 1 if it has none.
 int threadsIn(std::string_view description) {
   const size_t open = description.find('(');
   if (open == std::string_view::npos) return 1;

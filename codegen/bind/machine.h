@@ -33,8 +33,8 @@ struct Machine {
 };
 
 // Returns the numbers for a device with this description, such as "cuda:0 NVIDIA H200 (sm_90)" or
-// "cpu (8 threads, avx512, oneDNN 2.6.3)". An unknown GPU has the numbers of an H100. A CPU whose
-// description does not say its threads has one thread.
+// "cpu (8 threads, avx512, oneDNN 2.6.3)". An unknown GPU has the numbers of an H100. If the
+// description of a CPU contains no number of threads, the CPU counts as one thread.
 Machine machineOf(Target target, std::string_view description);
 
 }  // namespace heddle::codegen

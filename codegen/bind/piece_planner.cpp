@@ -48,7 +48,7 @@ void setAlignments(const std::vector<int32_t>& alignments, Space& space) {
   }
 }
 
-// The operands of a sweep. Its lists refer to the operands of the piece and to `temporaries`.
+// The operands of a sweep. The lists point to operands of the piece and to `temporaries`.
 struct SweepOperands {
   std::vector<const TensorDesc*> inputs;
   std::vector<const TensorDesc*> outputs;
@@ -346,8 +346,8 @@ std::optional<int64_t> PiecePlanner::decideTogether(const Given& given, const Ax
   const std::optional<RowCandidate> chosen = chooseRows(rows, target_, demands, nullptr);
   if (!chosen) return std::nullopt;
   appendKind(FactKind::Columns, numbers.facts);
-  // The layout decides the number of parts, and this number decides where the columns lie in the
-  // workspace.
+  // The layout decides how many parts store sums of columns (ColumnSums), and this number decides
+  // where the sums lie in the workspace.
   const size_t first_partial = space.tensors.size();
   const int64_t reduced_count = space.reducedCount();
   SplitSpaces split =
@@ -361,7 +361,7 @@ std::optional<int64_t> PiecePlanner::decideTogether(const Given& given, const Ax
   return split.bytes;
 }
 
-// The temporaries come after the part of the workspace that the sweeps use one after another.
+// Each sweep may use the start of the workspace. The temporaries lie after the longest such range.
 int64_t PiecePlanner::decideSweeps(const Given& given, const AxisExtents& extents,
                                    Children& children, KernelNumbers& numbers) const {
   appendKind(FactKind::Sweeps, numbers.facts);

@@ -20,10 +20,10 @@
 
 namespace heddle::codegen {
 
-// Computes the numbers of a *piece* without its text. A piece is a segment, an independent part of
-// a segment, or a sweep of one of them. Makes the same decisions as planKernel(). Facts that
-// do not depend on shapes are computed when a call first needs them, and kept for later calls. Not
-// thread-safe.
+// Computes the numbers (KernelNumbers) of a *piece* without its text. A piece is a segment, an
+// independent part of a segment, or a sweep (SweepSegment in codegen/families/sweeps.h) of one of
+// them. Makes the same decisions as planKernel(). If a fact does not depend on shapes, the object
+// computes it when a call first needs it, and keeps it for later calls. Not thread-safe.
 class PiecePlanner {
  public:
   // The references must outlive the object.
@@ -39,7 +39,8 @@ class PiecePlanner {
     const RunSizes& run;
     const KernelChoice* choice = nullptr;  // as for planKernel()
   };
-  // Appends the numbers of all entry points. Returns the bytes of the workspace.
+  // Appends the numbers of all entries of the piece (EntryNumbers). Returns the bytes of the
+  // workspace.
   int64_t decide(const Given& given, KernelNumbers& numbers);
   // Does the same for one of several independent parts of a segment. The pointwise loops of such
   // parts share launches.
@@ -53,9 +54,10 @@ class PiecePlanner {
   // The piece with joint reductions (codegen/plan/joint.h).
   struct Joined;
   template <class Value>
-  using ByClasses = std::vector<std::pair<std::string, Value>>;  // by appendClasses()
+  using ByClasses = std::vector<std::pair<std::string, Value>>;  // key: result of appendClasses()
 
-  // Sets the operations of new entries. The sweeps of a piece have set those of their own entries.
+  // Sets EntryNumbers::ops of the entries from `first` on. The planners of sweeps have already set
+  // it for their own entries.
   void setOps(size_t first, KernelNumbers& numbers) const {
     for (size_t i = first; i < numbers.entries.size(); ++i) {
       if (numbers.entries[i].ops == 0) numbers.entries[i].ops = ops_;

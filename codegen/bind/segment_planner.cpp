@@ -14,7 +14,8 @@ void putNumber(std::vector<std::byte>& bytes, size_t offset, T value) {
   std::memcpy(bytes.data() + offset, &value, sizeof(value));
 }
 
-// Writes the numbers of a launch.
+// Writes everything that depends on shapes into a launch: arguments, grid and places of
+// temporaries.
 void write(const StageLayout& layout, const KernelNumbers& numbers, LaunchStage& stage) {
   int64_t grid = 0;
   int32_t parts = 0;

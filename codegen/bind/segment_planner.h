@@ -20,10 +20,10 @@
 
 namespace heddle::codegen {
 
-// Plans the kernels of one segment for many shapes. Planning a kernel has two parts: the choice of
-// a schedule, which is cheap, and the text, which is not. The text depends only on yes/no facts
-// about the shapes, such as which strides are 1, and on the schedule. These facts are the *form* of
-// a kernel. All shapes with the same form share the text, the compiled image and the layout of the
+// Plans the kernels of one segment for many shapes. To plan a kernel means to choose a schedule,
+// which is cheap, and to write the text, which is not. The text depends only on the schedule and on
+// yes/no facts about the shapes, such as which strides are 1. Together, these are the *form* of a
+// kernel. All shapes with the same form share the text, the compiled image and the layout of the
 // arguments. For further shapes of a form, bind() computes only the numbers of the arguments and
 // the grid. Loops, tile programs, kernels of several launches and shared launches have forms.
 //
@@ -33,7 +33,7 @@ class SegmentPlanner {
   // Throws UserError if the segment cannot be one kernel.
   SegmentPlanner(Fusion segment, Target target);
 
-  // Does not depend on shapes.
+  // Returns the analysis of the segment. It does not depend on shapes.
   const Analysis& analysis() const { return analysis_; }
 
   // The operands of a kernel, as for planKernel() (codegen/emit/plan_kernel.h).
@@ -45,17 +45,18 @@ class SegmentPlanner {
     const KernelChoice* choice = nullptr;
   };
   struct Bound {
-    KernelPlan plan;       // equal to the result of planKernel(), but without the source
+    KernelPlan plan;       // the result of planKernel() without source text and candidate
     int64_t form = kNone;  // number of the form; kNone: the plan has no stages
   };
   static constexpr int64_t kNone = -1;
-  // Returns the kernel for these operands, if add() has been called for a kernel of the same form.
-  // Otherwise returns nullopt. Throws UserError as planKernel() does.
+  // Returns the kernel for these operands, if the kernel has no launches, or if add() has added a
+  // kernel of the same form. Otherwise returns nullopt. Throws UserError as planKernel() does.
   std::optional<Bound> bind(const Operands& operands);
 
-  // Adds the form of `plan`, which planKernel() has returned for these operands, with `layouts`.
-  // Returns the number of the form. Forms are numbered from 0. Returns nullopt if the plan has no
-  // stages, or when kMostForms exist.
+  // Adds the form of `plan` and returns the number of the form. planKernel() must have returned
+  // `plan` and `layouts` for these operands. Forms are numbered from 0. If the form already exists,
+  // returns its number. Returns nullopt if the plan has no stages, or if kMostForms other forms
+  // exist.
   std::optional<int64_t> add(const Operands& operands, const KernelPlan& plan,
                              std::vector<StageLayout> layouts);
   static constexpr size_t kMostForms = 64;
@@ -65,18 +66,19 @@ class SegmentPlanner {
 
  private:
   struct Form {
-    // Grids, places and the arguments that depend on shapes have arbitrary values.
+    // The launches for some shapes. bind() replaces grids, places of temporaries
+    // (PointerPatch::place) and the arguments that depend on shapes.
     std::vector<LaunchStage> stages;
     std::vector<StageLayout> layouts;  // per stage
   };
   // An independent part of the segment (Analysis::parts).
   struct Part {
     PiecePlanner planner;
-    std::vector<int> operands;  // operands of the segment
+    std::vector<int> operands;  // SegmentPart::operands
     PartSizes sizes;
   };
 
-  // Returns the bytes of the workspace.
+  // Adds the numbers of the kernel to `numbers`. Returns the bytes of the workspace.
   int64_t decide(const Operands& operands, KernelNumbers& numbers);
   int64_t decidePart(const Operands& operands, Part& part, KernelNumbers& numbers) const;
   static KernelPlan bound(const Form& form, const KernelNumbers& numbers, int64_t workspace_bytes,
@@ -89,7 +91,7 @@ class SegmentPlanner {
   KernelNumbers bound_;  // result of the latest bind(); the next bind() reuses the memory
   std::optional<PiecePlanner> whole_;
   std::deque<Part> parts_;
-  std::unordered_map<std::string, int64_t> numbers_;  // numbers of forms, by their facts
+  std::unordered_map<std::string, int64_t> numbers_;  // KernelNumbers::facts -> number of the form
   std::deque<Form> forms_;
 };
 

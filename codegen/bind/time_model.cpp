@@ -6,8 +6,8 @@
 namespace heddle::codegen {
 namespace {
 
-// Returns about the largest of several times that overlap. If two of them are equal, the result is
-// 19 % larger than either, because no overlap is perfect.
+// Returns about the largest of three times that overlap. If two of them are equal and the third is
+// 0, the result is 19 % larger than either, because no overlap is perfect.
 double overlapped(double a, double b, double c) {
   constexpr double kPower = 4;
   return std::pow(std::pow(a, kPower) + std::pow(b, kPower) + std::pow(c, kPower), 1 / kPower);
@@ -21,8 +21,8 @@ double moving(const LaunchWork& work, const Machine& machine, double at_once) {
   return work.bytes / machine.bytes_per_second + work.again_bytes / again_rate;
 }
 
-// Returns how many blocks a multiprocessor runs at the same time. The registers of a thread are
-// those of its operands, and kOtherRegisters for everything else.
+// Returns how many blocks a multiprocessor runs at the same time. A thread has registers for its
+// operands, and kOtherRegisters for everything else.
 double blocksAtOnce(const LaunchWork& work, const Machine& machine) {
   constexpr double kOtherRegisters = 32;
   constexpr double kMostRegisters = 255;
@@ -48,7 +48,7 @@ double cudaSeconds(const LaunchWork& work, const Machine& machine) {
                     work.operations / (machine.operations_per_second * busy));
 }
 
-// If the last tiles do not suffice for all threads, some threads wait. The others then move their
+// If there are fewer tiles left than threads, some threads wait. The other threads then move their
 // bytes faster than before, but compute at the same speed.
 double cpuSeconds(const LaunchWork& work, const Machine& machine) {
   const auto tiles = static_cast<double>(work.blocks);
@@ -74,7 +74,7 @@ std::vector<double> predictedSeconds(const std::vector<Candidate>& all,
                                      const Machine& machine) {
   std::vector<double> seconds;
   for (size_t i = 0; i < all.size(); ++i) {
-    // Parts of a shared launch have an entry each, so the plan tells the number of launches.
+    // The entries do not give the number of launches, because a shared launch has one per part.
     double sum = static_cast<double>(all[i].plan.stages.size()) * machine.launch_seconds;
     for (const EntryNumbers& entry : numbers.at(i).entries) {
       if (entry.cleared_bytes > 0) sum += machine.launch_seconds;

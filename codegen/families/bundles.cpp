@@ -19,23 +19,24 @@ using row_limits::kShortestBlock;
 using row_limits::kShortWork;
 using row_limits::kWarp;
 
-// The bytes of neighbouring rows that memory reads at once. Fewer bytes waste a part of each
-// access.
+// Memory is read in *sectors* of this many bytes. If a block uses fewer bytes of neighbouring rows,
+// a part of each access is wasted.
 constexpr int64_t kSectorBytes = 32;
-// The bytes of neighbouring rows that a block reads together, if the chip holds them: for rows that
-// begin at aligned addresses, and for all others.
+// The bytes of neighbouring rows that a block reads together, if registers or shared memory can
+// hold the rows: kAlignedBytes if vectors begin at aligned addresses, otherwise kWideBytes.
 constexpr int64_t kAlignedBytes = 64;
 constexpr int64_t kWideBytes = 128;
-// Cuda: the longest vector. Each lane has accumulators and values per row of its own, which take
-// registers. kMostLanes is the limit of a choice.
+// Cuda: the longest vector that the model chooses, and the longest one that a choice may name. Each
+// lane has accumulators and values per row of its own, which take registers.
 constexpr int64_t kWantedLanes = 4;
 constexpr int64_t kMostLanes = 8;
 constexpr int64_t kMostStates = 32;  // accumulators of all lanes
 constexpr int64_t kTileBytes = 96;   // bytes of tiles that one thread holds
-// Threads of a block. Two blocks of kMostThreads threads fit on a multiprocessor.
+// The largest number of threads of a block, and the largest one that a choice may name. Two blocks
+// of kMostThreads threads fit on a multiprocessor.
 constexpr int64_t kMostThreads = 512;
 constexpr int64_t kMostChosenThreads = 1024;
-constexpr int64_t kStateBytes = 8;  // of an accumulator in shared memory
+constexpr int64_t kStateBytes = 8;  // bytes of an accumulator in shared memory
 // With more vectors per thread in shared memory, two launches are faster: on an H200, a softmax
 // over the middle axis of f32[64, 3000, 333] took 300 us with 24 vectors per thread, and 222 us in
 // two launches.
@@ -46,7 +47,7 @@ constexpr int64_t kRegister = 4;  // bytes; a vector in shared memory has at lea
 constexpr int64_t kFewBlocks = kMultiprocessors;
 // Cpp: with fewer bundles, the threads of a pool are idle.
 constexpr int64_t kFewBundles = 64;
-// Cpp: all arrays of a bundle together. They stay in the L2 cache of a core.
+// Cpp: the largest size of all arrays of a bundle together. They stay in the L2 cache of a core.
 constexpr int64_t kMostArrayBytes = 640 << 10;
 constexpr int64_t kLineBytes = 64;
 constexpr int64_t kMostCpuLanes = 128;
@@ -58,14 +59,15 @@ int64_t powerBelow(int64_t n) {
   return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(n, 1))));
 }
 
-// The facts about the tensors that a bundle reads or writes at every element.
+// Facts about the *full* tensors, which change both from row to row and along the rows.
 struct Elements {
   int64_t rows = 1;          // extent of the axis along which rows are neighbours
   int64_t narrowest = 8;     // bytes of the smallest element
   int64_t widest = 1;        // bytes of the largest element
-  bool has_repeats = false;  // a tensor has the same element for all rows of a bundle
+  bool has_repeats = false;  // a full tensor has the same element for all rows of a bundle
 };
 
+// Returns whether the tensor is full: it changes along a kept axis and along a reduced axis.
 bool changesEverywhere(const SpaceTensor& tensor, const Space& space) {
   const auto changes = [](int64_t stride) { return stride != 0; };
   const auto kept = tensor.strides.begin() + static_cast<ptrdiff_t>(space.kept);
@@ -73,7 +75,7 @@ bool changesEverywhere(const SpaceTensor& tensor, const Space& space) {
          std::any_of(kept, tensor.strides.end(), changes);
 }
 
-// Returns nullopt if neighbouring rows are not neighbours in memory.
+// Returns the facts, or nullopt if neighbouring rows are not neighbours in memory.
 std::optional<Elements> elementsOf(const Space& space) {
   if (space.kept == 0 || !space.hasReduced() || space.extents[space.kept - 1] < 2) {
     return std::nullopt;
@@ -119,9 +121,9 @@ class CudaBundles {
         length_(std::max<int64_t>(space.reducedCount(), 1)),
         vector_(vector()) {}
 
-  // Wide accesses come first. If the rows are long, two blocks may share the sectors of memory,
-  // because neighbouring blocks run at the same time: the second one finds the sectors in the
-  // cache. Unaligned vectors would need too many accesses for this.
+  // Tries wide accesses first. If long rows need shared memory and vectors are aligned, a block may
+  // use half of each sector. Neighbouring blocks run at the same time, and the second one finds the
+  // other half in the cache. Unaligned vectors would need too many accesses for this.
   std::optional<RowCandidate> choose() const {
     const bool are_aligned = vector_ > 1 && areAligned(space_, vector_);
     const int64_t wide = are_aligned ? kAlignedBytes : kWideBytes;
@@ -156,7 +158,8 @@ class CudaBundles {
     return vector;
   }
 
-  // Returns the number of rows, a power of two, that have this many bytes next to each other.
+  // Returns the number of neighbouring rows of which `bytes` bytes lie together in memory. The
+  // number is a power of two, and at most the next one above the number of all neighbouring rows.
   int64_t rowsOf(int64_t bytes) const {
     return std::min(powerAbove(bytes / elements_.narrowest), powerAbove(elements_.rows));
   }
@@ -171,18 +174,19 @@ class CudaBundles {
     return isLarge() && ceilDiv(bundles(), candidate.layout.rows) < kFewBlocks;
   }
 
-  // Returns whether less than a sector of neighbouring rows lies together in memory, because their
-  // axis is short.
+  // Returns whether less than a sector of neighbouring rows lies together in memory, because the
+  // axis of these rows is short. Small tensors do not count as narrow.
   bool isNarrow() const { return isLarge() && elements_.rows * elements_.narrowest < kSectorBytes; }
 
-  // Returns whether a warp accesses whole sectors. If the bundles are narrow, this needs many
-  // threads per bundle.
+  // Returns whether a warp accesses complete sectors. If bundles are narrow, only a block with many
+  // threads per bundle does so.
   bool hasSectors(const RowLayout& layout) const {
     return !isNarrow() ||
            (layout.rows * layout.threads >= kShortestBlock && layout.threads <= length_);
   }
 
-  // Returns the layout in which `threads` threads share each bundle.
+  // Returns the layout with at least `bundles` bundles per block, each of which `threads` threads
+  // share.
   RowLayout layoutOf(int64_t bundles, int64_t threads) const {
     RowLayout layout;
     layout.bundled = true;
@@ -195,15 +199,14 @@ class CudaBundles {
     return layout;
   }
 
-  // Returns the bytes of shared memory that combine the accumulators (RowCombiner).
+  // Returns the bytes of shared memory through which threads combine accumulators (RowCombiner).
   int64_t staticBytes(const RowLayout& layout, const RowDemand& demand) const {
     const int64_t parts =
         layout.rows < kWarp ? ceilDiv(layout.threads * layout.rows, kWarp) : layout.threads;
     return parts * layout.rows * vector_ * demand.accumulators * kStateBytes;
   }
 
-  // Returns the bytes of tiles in the registers of a thread. Elements of one lane do not share
-  // registers.
+  // Returns the bytes of tiles in the registers of a thread. A vector takes at least one register.
   int64_t tileBytes(const RowLayout& layout, const RowDemand& demand) const {
     const int64_t widened =
         vector_ * elements_.narrowest < kRegister ? kRegister / (vector_ * elements_.narrowest) : 1;
@@ -216,8 +219,8 @@ class CudaBundles {
            staticBytes(layout, demand) <= kSharedBytes;
   }
 
-  // Returns the candidate that holds the tiles in registers, with the values that are expensive to
-  // compute, if they fit.
+  // Returns the candidate that holds the tiles in registers. If they fit too, it also keeps the
+  // values that are expensive to compute.
   std::optional<RowCandidate> inRegisters(int64_t bundles) const {
     if (const auto kept = inRegisters(bundles, demands_.expensive, RowVariant::Expensive)) {
       return kept;
@@ -258,7 +261,7 @@ class CudaBundles {
     return candidate;
   }
 
-  // Returns the candidate with the numbers of the choice, or `best` if they do not fit.
+  // Returns the candidate with the parameters of the choice, or `best` if these do not fit.
   RowCandidate chosen(const RowCandidate& best) const {
     const RowLayout& layout = best.layout;
     const int64_t bundles = powerOf(choice_, "rows", kMostThreads, layout.rows);
@@ -281,7 +284,8 @@ class CudaBundles {
   const int64_t vector_;  // RowLayout::vector
 };
 
-// Returns the number of elements of the arrays, rounded up so that few sizes have other texts.
+// Returns the number of elements of each array. It is rounded up, so that similar sizes have the
+// same kernel text.
 int64_t capacityFor(int64_t elements) {
   const int64_t step = std::max<int64_t>(powerBelow(elements) / 4, 16);
   return ceilDiv(std::max<int64_t>(elements, 1), step) * step;

@@ -7,22 +7,31 @@
 
 namespace heddle::codegen {
 
-// The layouts of bundles (RowLayout::bundled), for given sizes. They serve kernels of several
-// sweeps over rows whose elements are far apart, because the rows lie along a middle axis: softmax
-// of [64, 3000, 333] along axis 1. Neighbouring rows are then neighbours in memory. A block (Cuda)
-// or a thread (Cpp) holds all elements of a few neighbouring rows, and reads them once.
+// A *bundle* is a group of at most RowLayout::vector neighbouring rows. The functions below choose
+// the layout of a kernel that computes bundles (RowLayout::bundled), for given sizes.
+//
+// Bundles serve kernels that pass over each row several times (in several *sweeps*), such as a
+// softmax of [64, 3000, 333] along axis 1. The elements of one row are then far apart in memory,
+// but neighbouring rows are neighbours in memory. A block (Cuda) or a thread (Cpp) holds all
+// elements of a few neighbouring rows, and reads them once.
 
-// Returns the best layout of bundles. Returns nullopt in these cases, in which several launches are
-// better (codegen/families/sweeps.h):
-// - The segment needs at most one sweep, or adds columns (hasColumns()). A sweep may compute joint
-//   reductions.
+// Returns the best layout of bundles. Returns nullopt if no bundle fits, or if another kernel is
+// faster:
+// - The segment needs at most one sweep. On Cuda, reductions that one sweep computes together
+//   (JointReductions) count as one sweep.
+// - The kernel also adds elements to columns (hasColumns()).
 // - Neighbouring rows are not neighbours in memory.
-// - The rows are so long that the elements of a sector of memory per row do not fit on the chip.
-// - There are few rows, and `choice` does not ask for the family "rows".
+// - The rows are so long that even the narrowest useful bundle does not fit (Cuda: in registers or
+//   shared memory; Cpp: in the L2 cache).
+// - There are many elements, but few bundles (Cpp) or blocks (Cuda), so that processors would be
+//   idle. A choice of the family "rows" overrides this rule.
+// - Cuda: there are many elements, and bundles in shared memory would be slower than several
+//   launches. A choice of the family "rows" overrides this rule.
 std::optional<RowCandidate> chooseBundles(const Space& rows, Target target,
                                           const RowDemands& demands, const KernelChoice* choice);
 
-// Cpp: return the number of rows in a bundle, and the number of bundles in a tile of the grid.
+// Cpp: cpuBundleRows() returns the number of rows of a bundle. cpuTileBundles() returns the number
+// of bundles in one tile of the grid (LaunchStage::grid).
 int64_t cpuBundleRows(const RowLayout& layout, const Space& rows);
 int64_t cpuTileBundles(const RowLayout& layout, const Space& rows);
 

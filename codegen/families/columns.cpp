@@ -11,7 +11,7 @@
 namespace heddle::codegen {
 namespace {
 
-// Returns whether each value is the result of one of `reductions` or depends on one.
+// Returns, for each value, whether it is the result of one of `reductions` or depends on one.
 IdVector<ValueId, bool> dependents(const Fusion& segment, const std::vector<ExprId>& reductions) {
   IdVector<ValueId, bool> found(segment.values().size(), false);
   for (ExprId id : segment.exprs().ids()) {
@@ -41,8 +41,8 @@ class ColumnDivider {
     return part;
   }
 
-  // Outputs that may overwrite inputs come last (columns.h). Of these, each output that already is
-  // a temporary is copied by a sweep of its own.
+  // Outputs that may overwrite inputs come last (columns.h). If such an output is already a
+  // temporary, a sweep of its own copies it.
   Sweeps sweeps() {
     Sweeps sweeps;
     const std::vector<ValueId> shared = sharedRowValues();
@@ -83,8 +83,8 @@ class ColumnDivider {
     return operands;
   }
 
-  // Returns the values per row that the column reductions read. Each of them depends on a reduction
-  // of rows.
+  // Returns the values per row that depend on a reduction of rows, and on which the column
+  // reductions depend directly or through values along the row.
   std::vector<ValueId> sharedRowValues() const {
     IdVector<ValueId, bool> needed(segment_.values().size(), false);
     for (ValueId id : columnOperands()) needed[id] = true;
@@ -103,7 +103,8 @@ class ColumnDivider {
     return found;
   }
 
-  // Returns whether the value has exactly the axes that the column reductions reduce.
+  // Returns whether the value has exactly the axes that the column reductions reduce. Such a value
+  // has one element per row.
   bool isPerRow(ValueId id) const {
     IdVector<AxisId, bool> kept(analysis_.reduced.size(), true);
     for (AxisId axis : analysis_.axes[segment_.expr(columns_.front()).outputs[0]]) {

@@ -7,40 +7,45 @@
 
 namespace heddle::codegen {
 
-// Segments with column reductions (rule 3 of ir/analysis/kernel_rules.h). An example is the
-// backward of a norm: the gradient of the input needs sums along rows, and the gradients of the
-// parameters need sums along columns.
+// The functions below serve segments with *column reductions* (rule 3 of
+// ir/analysis/kernel_rules.h). Such a segment may also reduce rows. An example is the backward of a
+// norm: the gradient of the input needs sums along rows, and the gradients of the parameters need
+// sums along columns.
 
-// Returns columnReductions(segment). This is fast if the segment has none.
+// Returns columnReductions(segment). Fast if the segment has no column reductions.
 std::vector<ExprId> columnReductionsOf(const Fusion& segment, const Analysis& analysis);
 
-// The segment without its column reductions. Their operands are additional outputs.
+// A segment without its column reductions. The operands of the column reductions are additional
+// outputs.
 struct RowPart {
   // The outputs of `sweep` are the outputs of the complete segment that do not depend on column
   // reductions. The operand of each column reduction follows as one more output, which counts as a
   // temporary (SweepSegment::Operand::temporary).
   SweepSegment sweep;
-  std::vector<TensorDesc> operands;  // dense
+  std::vector<TensorDesc> operands;  // per column reduction: its operand; dense
 };
 RowPart rowPart(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents,
                 const std::vector<ExprId>& columns);
 
-// Marks the outputs of the sweep that have no memory as columns (SpaceTensor::column). `space` is
-// the space of the sweep.
+// Changes the outputs of RowPart::sweep that count as temporaries: the kernel adds their elements
+// to columns (SpaceTensor::column) and does not store them. `space` is the space of the sweep, and
+// `accumulators` are those of the column reductions.
 void markColumns(Space& space, const SweepSegment& sweep,
                  const IdVector<AccumulatorId, Accumulator>& accumulators);
 
 // Returns the analysis of a kernel that computes only the column reductions.
 Analysis columnAnalysis(const Fusion& segment, const Analysis& analysis,
                         const std::vector<ExprId>& columns);
-// Returns the computation that finishes the columns: the accumulators of the column reductions,
-// and the body that computes the outputs from them. There is no loop body.
+// Returns the computation that finishes the columns: the accumulators of the column reductions, and
+// the body that computes all outputs that depend on them. There is no loop body. `columns` is the
+// result of columnAnalysis(), and `space` is the space of a kernel with this analysis.
 Computation finishColumns(const Fusion& segment, const Analysis& columns, const Space& space);
 
 // Divides the segment into several segments that run one after another. Use this for sizes and
-// layouts for which rowPart() is not supported. The first segments reduce the rows whose results
-// the column reductions need. Then come the column reductions, and last all other outputs, which
-// may overwrite inputs.
+// layouts for which no kernel can compute a RowPart and sum up the columns. If column reductions
+// need values with one element per row, the first segment computes these. The next segment computes
+// the column reductions and the outputs that depend on them. All other outputs come last, because
+// they may overwrite inputs.
 Sweeps columnSweeps(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents,
                     const std::vector<ExprId>& columns);
 

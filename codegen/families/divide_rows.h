@@ -6,28 +6,38 @@
 
 namespace heddle::codegen {
 
-// Candidates in which blocks share long rows (codegen/tile/divided_rows.h). Their family is
-// "divided". They are for rows that do not fit on a multiprocessor: one block per row would read
-// them once per sweep from memory, because too many rows would be in the L2 cache at once, or would
-// leave multiprocessors idle.
+// Candidates of the family "divided": several blocks share each row (codegen/tile/divided_rows.h).
+// They serve rows that do not fit on one multiprocessor. If each of these rows had one block, this
+// block would read the row once per *sweep* (one pass over the elements of the row). The L2 cache
+// cannot hold the rows of all blocks, so every sweep would read memory. If there are few rows,
+// multiprocessors would also be idle.
 
-// Returns the candidate with the parameters of `looped`, whose blocks process one row each and read
-// it once per sweep. A choice of the family "divided" changes the number of parts, and
-// DividedRows::streams. Returns nullopt if the segment needs only one sweep, the rows are short, or
-// the sizes do not permit the family.
+// Returns the candidate with the vectors of `looped` and at most as many threads. The blocks of
+// `looped` process one row each, and read it once per sweep. `choice` is nullptr or has the family
+// "divided". If the choice names `parts` or `streams`, its value replaces the value of the model.
+// Returns nullopt in these cases:
+// - The segment needs only one sweep. Joint reductions (codegen/plan/joint.h) count as one sweep.
+// - The kernel adds elements to columns (hasColumns()), or reads no input that has own elements for
+//   each row.
+// - At most one warp shares a row, or a row is so short that it would be one part and `choice` does
+//   not name `parts`.
+// - There would be more than 2^30 work items, or the tensors are empty.
 std::optional<RowCandidate> divideRows(const RowCandidate& looped, const Space& rows,
                                        const RowDemands& demands, const KernelChoice* choice);
 
-// Returns the parameters of a candidate.
+// Returns the parameters of a candidate as a choice of the family "divided".
 KernelChoice dividedChoice(const RowLayout& layout);
 
 // Returns whether the candidate should be faster than one block per row, and faster than one launch
-// per sweep: the rows are long, they are larger than the cache together, and the parts between two
-// sweeps fit in the cache.
+// per sweep. Conditions:
+// - There are several rows. Each has at least 256 KiB of inputs, and all together have at least 16
+//   MiB.
+// - bytesBetweenSweeps() is at most half of the L2 cache of an H100.
 bool paysToDivide(const RowCandidate& divided, const Space& rows);
 
-// Returns the bytes of inputs that later sweeps read again while the launch runs: the bytes of the
-// parts between the first sweep and the last one.
+// Returns the bytes of inputs that lie between the part that the first sweep processes and the part
+// that the last sweep processes at the same time. Later sweeps read these bytes again, so the L2
+// cache should hold them.
 double bytesBetweenSweeps(const RowLayout& divided, const Space& rows);
 
 }  // namespace heddle::codegen

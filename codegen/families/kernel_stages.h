@@ -11,20 +11,22 @@
 
 namespace heddle::codegen {
 
-// Returns the launch of a tile program. Moves the arguments of the program to it.
+// Returns the launch of a tile program. Moves the arguments of the program to the launch.
 LaunchStage makeStage(TileProgram& program);
 
-// Appends the hash of the text to the names of its entry points. Texts that are compiled as one
-// must not share names.
+// Appends the hash of the source text to the names of its entry points. Different texts then define
+// different names, so that a caller can compile several texts as one.
 void nameEntries(KernelPlan& plan);
 
-// Appends the layouts of a part of a kernel. The earlier parts have `entries` entry points and
-// `temporaries` temporaries.
+// Appends `part`, the layouts of some launches of a kernel, to `all`. The numbers of entry points
+// and temporaries in `part` begin at 0. The function adds `entries` and `temporaries`, which are
+// the numbers of entry points and temporaries of the kernel's other launches so far.
 void appendLayouts(std::vector<StageLayout>& all, std::vector<StageLayout> part, int32_t entries,
                    int32_t temporaries);
 
-// Notes which pointers of the launches of a sweep will point to temporaries. The layouts of the
-// launches begin at layouts[first]. Temporary i of the sweep gets the number `temporaries` + i.
+// Writes to StageLayout::temporaries which pointers of a sweep's launches will point to
+// temporaries. `plan` is the plan of the sweep (codegen/families/sweeps.h), and the layouts of its
+// launches begin at layouts[first]. Sweeps::temporaries[i] gets the number `temporaries` + i.
 void noteTemporaries(const SweepSegment& sweep, const KernelPlan& plan, int32_t temporaries,
                      std::vector<StageLayout>& layouts, size_t first);
 

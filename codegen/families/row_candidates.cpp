@@ -23,22 +23,22 @@ using row_limits::kWarp;
 // The largest number of bytes of tiles that one thread holds. If a block has 1024 threads, the
 // registers of a thread have 256 bytes, and the body needs some of them.
 constexpr int64_t kTileBytes = 128;
-// The same limit for programs with columns, if kColumnThreads or kAheadThreads threads share a
-// multiprocessor. With more elements per thread, fewer threads exchange their parts of each row,
-// which costs fewer instructions. With more threads per block, fewer blocks store sums of columns.
-// Tiles of kWantedColumnBytes are a compromise.
+// The limits for programs with columns: kColumnTileBytes if kColumnThreads threads share a
+// multiprocessor, kAheadTileBytes for kAheadThreads. If threads hold more elements, fewer threads
+// combine accumulators per row. If they hold fewer, blocks have more threads, and fewer blocks
+// store sums of columns. kWantedColumnBytes is a compromise.
 constexpr int32_t kColumnThreads = 512;
 constexpr int64_t kColumnTileBytes = 384;
 constexpr int64_t kWantedColumnBytes = 340;
 constexpr int32_t kAheadThreads = 384;
 constexpr int64_t kAheadTileBytes = 576;
 constexpr int64_t kMostThreads = 1024;
-constexpr int64_t kLoopThreads = 512;
+constexpr int64_t kLoopThreads = 512;  // per row, if it is read in a loop or in shared memory
 // With fewer rows than this, one row per block leaves multiprocessors idle.
 constexpr int64_t kFewRows = kMultiprocessors;
-// kFewestThreads threads that read neighbouring vectors of a row together use complete sectors of
-// memory. If the row is read only once, twice as many threads were faster on an H200. With
-// kManyThreads threads, each multiprocessor has more work than it can start at once.
+// If at least kFewestThreads threads read neighbouring vectors of a row, they use complete sectors
+// of memory. If the row is read only once, twice as many threads were faster on an H200.
+// kManyThreads is twice the number of threads that the GPU runs at the same time.
 constexpr int64_t kFewestThreads = 4;
 constexpr int64_t kManyThreads = kMultiprocessors * 2048 * 2;
 // Cpp: arrays hold at most kMostKept elements of a row, so that they stay in the L2 cache. All
@@ -50,7 +50,8 @@ constexpr int64_t kMostArrayBytes = 256 << 10;
 constexpr int64_t kFewCpuRows = 64;
 constexpr int64_t kShortestCpuColumns = 16;
 
-// Returns whether the elements of a row are neighbours in each tensor that changes along it.
+// Returns whether neighbours along the innermost axis of a row are neighbours in memory. A tensor
+// need not change along this axis.
 bool isContiguousAlongRow(const Space& space) {
   const size_t lane = space.extents.size() - 1;
   if (space.extents[lane] == 1) return true;
@@ -58,7 +59,7 @@ bool isContiguousAlongRow(const Space& space) {
                      [&](const SpaceTensor& t) { return t.strides[lane] <= 1; });
 }
 
-// Returns whether all vectors of a tensor along the row begin at aligned addresses.
+// Returns whether all vectors of the tensors that are contiguous along the row are aligned.
 bool hasWholeVectors(const Space& space, int64_t vector) {
   for (const SpaceTensor& t : space.tensors) {
     if (t.strides.back() != 1) continue;
@@ -71,9 +72,8 @@ bool hasWholeVectors(const Space& space, int64_t vector) {
   return true;
 }
 
-// Returns the fewest vectors per row for which shifted rows (RowLayout::shifted) are faster.
-// The first and last vector of a shifted row are slow, because each sweep over it needs their
-// masks.
+// Returns the smallest number of vectors per row for which shifted rows (RowLayout::shifted) are
+// faster. The first and last vector of a shifted row are slow, because each sweep must mask them.
 int64_t shortestShifted(bool several_sweeps) { return several_sweeps ? 64 : 4; }
 
 int64_t vectorsPerRow(const Space& space, int64_t vector) {
@@ -84,14 +84,15 @@ int64_t vectorsPerRow(const Space& space, int64_t vector) {
   return vectors;
 }
 
-// Returns the most vectors of a row. A shifted row may need one more vector.
+// Returns the largest number of vectors of a row. A shifted row may need one more vector.
 int64_t mostVectors(const Space& space, int64_t vector, bool shifted) {
   return shifted ? ceilDiv(space.extents.back() + vector - 1, vector)
                  : vectorsPerRow(space, vector);
 }
 
-// Returns `threads`, or a smaller number if far fewer threads are then idle. For example, 16
-// threads with 3 vectors each share 34 vectors, and leave 14 places idle.
+// Returns `threads`, or a smaller number if clearly fewer registers then stay empty. For example,
+// 16 threads with registers for 3 vectors each can hold 48 vectors. A row of 34 vectors leaves the
+// registers for 14 of them empty.
 int64_t fuller(int64_t threads, int64_t vectors, int64_t most) {
   constexpr double kGain = 1.12;
   const int64_t fewest = std::min<int64_t>(threads, 8);  // pieces of 128 bytes
@@ -106,7 +107,7 @@ int64_t fuller(int64_t threads, int64_t vectors, int64_t most) {
 }
 
 // Chooses whether a block with columns loads its next row ahead (RowForm::ahead), and how many
-// blocks there are. All blocks run at the same time.
+// blocks there are. The GPU can run all of them at the same time.
 void loopOverRows(const Space& space, const RowDemand& demand, RowCandidate& candidate) {
   RowLayout& layout = candidate.layout;
   const int32_t block = layout.rows * layout.threads;
@@ -119,9 +120,9 @@ void loopOverRows(const Space& space, const RowDemand& demand, RowCandidate& can
   layout.blocks = std::clamp<int64_t>(groups, 1, at_once);
 }
 
-// The vectors of a row.
+// How rows are divided into vectors.
 struct Vectors {
-  int64_t length = 1;
+  int64_t length = 1;    // elements of a vector
   bool shifted = false;  // RowLayout::shifted
 };
 
@@ -135,8 +136,8 @@ int64_t widestOf(const Space& space) {
 }
 
 // Returns the longest vectors that suit the alignment of the rows and kMostUnrolled. `ops` is the
-// number of operations of the longest body. Rows with columns are never shifted: a thread adds the
-// same elements of all its rows, and shifted rows would give it different elements.
+// number of operations of the longest body. Rows with columns are never shifted: in all its rows, a
+// thread must hold the elements of the same columns, but shifts differ between rows.
 Vectors vectorsOf(const Space& space, int64_t ops, bool several_sweeps) {
   int64_t length = std::min<int64_t>(16 / widestOf(space), 8);
   while (length > 1 && length * ops > kMostUnrolled) length /= 2;
@@ -161,7 +162,7 @@ bool isLooped(const KernelChoice* choice) {
 std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& demand,
                                           const KernelChoice* choice) {
   auto [vector, shifted] = vectorsOf(space, demand.ops, demand.several_sweeps);
-  // Loads at computed indices are not in RowDemand::loaded_bytes.
+  // RowDemand::loaded_bytes does not count loads at computed indices.
   const int64_t loaded_bytes = std::max(demand.loaded_bytes, widestOf(space));
   if (!shifted) vector = powerOf(choice, "vector", vector, vector);
   const int64_t vectors = mostVectors(space, vector, shifted);
@@ -176,11 +177,11 @@ std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& d
       std::min(hasColumns(space) ? fitting(kWantedColumnBytes, demand.live_bytes)
                                  : std::max(fitting(kBytesInFlight, loaded_bytes), kFewestVectors),
                most);
-  // Few threads per row waste less time in the exchange of parts. If there are not enough rows for
-  // all threads of the GPU, a warp per row is better.
+  // If few threads share a row, they combine their accumulators in less time. If there are not
+  // enough rows for all threads of the GPU, a warp per row is better.
   const int64_t fewest = demand.several_sweeps ? kFewestThreads : 2 * kFewestThreads;
   const int64_t least = space.keptCount() * fewest >= kManyThreads ? fewest : 32;
-  // The threads of each row store sums of columns of their own. Blocks with one row store the
+  // The threads that share a row store their own sums of columns. Blocks with one row store the
   // fewest sums.
   const int64_t shortest = hasColumns(space) ? kShortestBlock : least;
   auto threadsFor = [vectors, least = shortest](int64_t registers) {
@@ -197,9 +198,9 @@ std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& d
   const bool may_hold_more = shifted && demand.several_sweeps && threads <= kMostThreads;
   const int64_t held = most + (may_hold_more ? 1 : 0);
   threads = fuller(threads, vectors, std::min(held, 2 * wanted));
-  // While a block of kMostThreads threads exchanges parts, its multiprocessor loads nothing.
+  // While a block of kMostThreads threads combines accumulators, its multiprocessor loads nothing.
   if (threads == kMostThreads && ceilDiv(vectors, threads / 2) <= most) threads /= 2;
-  // One thread reads a row of a few elements, so that threads need not exchange parts.
+  // One thread reads a row of a few elements. No threads then need to combine accumulators.
   constexpr int64_t kFewElements = 8;
   if (vector == 1 && vectors <= std::min(kFewElements, most)) threads = 1;
   const auto warps =
@@ -269,8 +270,8 @@ bool isHeavy(const RowCandidate& candidate) {
          (layout.registers > kMostVectors && layout.vector >= kLongVector);
 }
 
-// Returns `loaded` with its row in shared memory, or nullopt if two blocks with such rows do not
-// fit on a multiprocessor.
+// Returns `loaded` with its row in shared memory. Returns nullopt if a multiprocessor cannot hold
+// two such blocks, or if shared memory does not suit the row.
 std::optional<RowCandidate> inSharedMemory(RowCandidate loaded, const Space& rows,
                                            const RowDemand& demand) {
   RowLayout& layout = loaded.layout;
@@ -290,9 +291,9 @@ std::optional<RowCandidate> inSharedMemory(RowCandidate loaded, const Space& row
   return loaded;
 }
 
-// Chooses the candidate for a row that needs too many registers with the values that `chosen`
-// keeps. Without them, a row needs fewer. The kernel reads the row once from memory, not once per
-// sweep. Of two blocks on a multiprocessor, one loads while the other one computes.
+// Chooses a candidate if `chosen`, which keeps computed values, needs too many registers. `loaded`
+// keeps only loaded tiles and needs fewer. If two blocks share a multiprocessor, one loads while
+// the other one computes. If a candidate holds the row, it reads memory once, not once per sweep.
 RowCandidate withLoadedRow(const RowCandidate& chosen, const std::optional<RowCandidate>& loaded,
                            const Space& rows, const RowDemand& demand) {
   if (!loaded) return chosen;
@@ -337,12 +338,12 @@ Space withRows(Space space) {
 }
 
 bool hasUnalignedRows(const Space& space, Target target) {
-  // The smallest number of vectors per row. A reduction uses the masks of the first and last vector
-  // once. A pointwise kernel uses them twice.
+  // The smallest number of vectors per row. A reduction masks the first and last vector once, for
+  // loads. A pointwise kernel masks them twice, for loads and stores.
   const int64_t shortest = space.hasReduced() ? 16 : 32;
   if (target != Target::Cuda || space.extents.size() < 2) return false;
   const Space rows = withRows(space);
-  // Threads of loops load elements at computed indices one by one, which suits longer elements.
+  // Loops load elements at computed indices one by one. Elements of 4 bytes or more suit this.
   if (!space.hasReduced() && !space.indexed.empty() && widestOf(rows) >= 4) return false;
   return isContiguousAlongRow(rows) && rows.keptCount() >= kFewRows &&
          vectorsOf(rows, 1, false).shifted &&

@@ -11,16 +11,17 @@ inline constexpr int64_t kBytesInFlight = 64;
 // The largest product of the operations of a body (RowDemand::ops) and the elements of a thread.
 // The compiler unrolls the body for these elements. A larger product takes seconds to compile.
 inline constexpr int64_t kMostUnrolled = 4096;
-// The shared memory that a block may use without an opt-in. Each accumulator takes 8 bytes per
-// warp.
+// The shared memory that a block may use without an opt-in. The layouts reserve 8 bytes of it per
+// accumulator and warp.
 inline constexpr int64_t kSharedBytes = 48 << 10;
 // Dynamic shared memory of each of two blocks on a multiprocessor of an H100. The multiprocessor
 // has 228 KiB, and each block needs a few KiB for its accumulators and for the system.
 inline constexpr int64_t kSharedBytesOfTwo = 110 << 10;
 inline constexpr int64_t kMultiprocessors = 132;  // number of multiprocessors of an H100
 inline constexpr int64_t kWarp = 32;
-inline constexpr int64_t kShortestBlock = 128;
-// With at most this many elements, it does not matter whether processors are idle.
+inline constexpr int64_t kShortestBlock = 128;  // threads that a block should have at least
+// A kernel with at most this many elements is short, so it does not matter whether processors are
+// idle.
 inline constexpr int64_t kShortWork = 1 << 18;
 
 }  // namespace heddle::codegen::row_limits

@@ -9,7 +9,8 @@
 namespace heddle::codegen {
 namespace {
 
-// The texts of divisions in a body: rounded to nearest, and OpDef::rounded_text.
+// The texts of a division in a body: the result is rounded to nearest (kDivision), or the text is
+// OpDef::rounded_text (kNearDivision).
 constexpr std::string_view kDivision = "({0} / {1})";
 constexpr std::string_view kNearDivision = "hd::nearDivision({0}, {1})";
 
@@ -108,8 +109,8 @@ class StatementWriter {
     return form_.reciprocals && !per_row ? withReciprocals(std::move(written)) : written;
   }
 
-  // Replaces divisions by a scalar by multiplications. If blocks process several rows, the compiler
-  // computes the reciprocal before the first row.
+  // Replaces divisions by a scalar by multiplications with the reciprocal. If blocks process
+  // several rows, the compiler computes the reciprocal before the first row.
   static void divideByScalars(Body& body) {
     for (Node& node : body.nodes) {
       if (node.kind != Node::Kind::Apply || node.text != kDivision) continue;
@@ -119,7 +120,8 @@ class StatementWriter {
     }
   }
 
-  // Replaces divisions by a value per row, in a body that runs along the row, by multiplications.
+  // Replaces divisions by a value per row by multiplications with the reciprocal. The body runs
+  // along the row, so it divides many elements by this value.
   WrittenBody withReciprocals(WrittenBody written) {
     IdVector<NodeId, NodeId> place;  // old node -> new node
     Body body;
@@ -155,7 +157,8 @@ class StatementWriter {
            (divisor.kind == Node::Kind::Load && result_.tiles[TileId(divisor.index)].per_row);
   }
 
-  // Returns the tile with the reciprocal of a node that has one value per row.
+  // Returns the tile with the reciprocal of a node that has one value per row. If there is none
+  // yet, adds the map that computes the tile.
   TileId reciprocalTile(const Node& divisor) {
     const auto [found, fresh] = reciprocals_.try_emplace({divisor.kind, divisor.index}, TileId());
     if (!fresh) return found->second;
@@ -173,6 +176,7 @@ class StatementWriter {
     return found->second;
   }
 
+  // Returns the tensor inputs without a tile on which the values `next` depend.
   std::vector<ValueId> inputsWithoutTile(std::vector<ValueId> next) const {
     IdVector<ValueId, bool> seen(segment_.values().size(), false);
     std::vector<ValueId> found;
@@ -195,7 +199,8 @@ class StatementWriter {
     return found;
   }
 
-  // Returns whether some op computes the value from its leaves. A broadcast of a leaf is no op.
+  // Returns whether an op must compute the value. A value that leaf() returns needs no op, and
+  // neither does a constant or a broadcast of such a value.
   bool isComputed(ValueId id) const {
     if (leaf(id)) return false;
     const Expression& expr = segment_.expr(segment_.value(id).definition);
@@ -211,7 +216,8 @@ class StatementWriter {
     }
   }
 
-  // Returns the values per row that the sweep reads along the row and that some op computes.
+  // Returns the values per row that the expressions of the values `along_row` read, and that an op
+  // must compute.
   std::vector<ValueId> rowValuesFor(const std::vector<ValueId>& along_row) const {
     std::vector<ValueId> found;
     for (ValueId id : along_row) {
@@ -239,8 +245,9 @@ class StatementWriter {
     out().push_back(std::move(map));
   }
 
-  // Writes the values per row first, because the sweep reads them along the row. If the form is
-  // looped, the other statements of the sweep run in a loop over the parts of the row.
+  // Writes the map of the values per row first, because the bodies along the row read these values.
+  // If the form is looped, the other statements of the sweep run in a loop over the parts of the
+  // row.
   void writeSweep(int sweep) {
     const auto p = static_cast<size_t>(sweep);
     const bool last = sweep + 1 == values_.sweeps();
@@ -303,7 +310,7 @@ class StatementWriter {
   }
 
   // Stores the outputs with one element per row. This comes after the last sweep, because an output
-  // may have the memory of an input.
+  // may have the memory of an input that a sweep reads.
   void storeRowOutputs() {
     std::vector<ValueId> outputs;
     for (ValueId id : segment_.outputs()) {
@@ -321,7 +328,7 @@ class StatementWriter {
   IdVector<ValueId, TileId> tile_of_;  // invalid: the value has no tile
   IdVector<ValueId, bool> kept_;
   RowStatements result_;
-  std::map<std::pair<Node::Kind, int>, TileId> reciprocals_;  // node per row -> tile
+  std::map<std::pair<Node::Kind, int>, TileId> reciprocals_;  // Node::kind and index -> tile
   std::vector<Statement>* out_ = &result_.statements;
 };
 

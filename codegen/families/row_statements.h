@@ -6,28 +6,38 @@
 
 namespace heddle::codegen {
 
-// The statements of a row kernel, before sizes decide its layout.
+// The statements of a kernel that processes rows (codegen/families/rows.h). They depend on a
+// RowForm, but not on sizes.
 struct RowStatements {
   IdVector<TileId, Tile> tiles;
   std::vector<Statement> statements;
   IdVector<AccumulatorId, Accumulator> accumulators;
-  int64_t loaded = 0;  // bytes per element that the kernel reads at its start
+  // Bytes per element of the row that the LoadTile statements before the first sweep read. Tiles
+  // that are loaded once for all rows do not count.
+  int64_t loaded = 0;
 };
 
-// How the statements of a row kernel are written.
+// How the statements of such a kernel are written. A *sweep* is one pass over the elements of a
+// row.
 struct RowForm {
-  // true: every sweep over the row is a loop, and no tile along the row lives from one sweep to the
-  // next. false: the kernel loads each tile once, and computes each value in `kept` only once.
+  // A tile *along the row* has one element per element of the row.
+  // - true: every sweep is a loop (LoopOverRow), and no tile along the row lives from one sweep to
+  //   the next. `kept` must be empty.
+  // - false: the kernel loads each input that differs both between rows and along the row once per
+  //   row. It computes each value in `kept` once per row.
   bool looped = false;
-  // true: divisions by a value per row become multiplications by its reciprocal, with the same
-  // results (hd::divided() in codegen/runtime/cuda_math.h).
+  // true: divisions by a value per row become calls of hd::divided() or hd::nearDivided()
+  // (codegen/runtime/cuda_math.h). These multiply by the reciprocal, which is computed once per
+  // row.
   bool reciprocals = false;
-  // true: the tiles of a row are loaded while the previous row is processed. Tiles that are the
-  // same for all rows are loaded once (LoadTile::When).
+  // true: the kernel loads the tiles of a row while it processes the previous row. It loads tiles
+  // that are the same for all rows once (LoadTile::When).
   bool ahead = false;
   std::vector<ValueId> kept;  // keptValues() (codegen/families/row_values.h)
 };
 
+// Writes the statements that compute the segment. `values` is the result of rowValuesOf(), and
+// `space` must have a reduced axis (withRows()).
 RowStatements writeRowStatements(const Fusion& segment, const Analysis& analysis,
                                  const Space& space, const RowValues& values, const RowForm& form);
 

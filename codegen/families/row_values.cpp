@@ -8,14 +8,15 @@
 namespace heddle::codegen {
 namespace {
 
-// Returns whether computing the op again costs much more than keeping its result.
+// Returns whether it costs much more to compute the value again than to keep it.
 bool isExpensive(const Fusion& segment, ValueId value) {
   const Expression& expr = segment.expr(segment.value(value).definition);
   if (expr.op->kind == OpKind::Index) return true;
   return expr.op->kind == OpKind::Pointwise && !isCheap(*expr.op);
 }
 
-// Returns the values that `roots` need along the row, in the order of the segment.
+// Returns `roots` and the values on which they depend, in the order of the segment. Leaves out
+// inputs, values per row and `leaves`; the search stops there.
 std::vector<ValueId> closure(const Fusion& segment, const RowValues& values,
                              const std::vector<ValueId>& roots,
                              const IdVector<ValueId, bool>& leaves) {
@@ -35,7 +36,8 @@ std::vector<ValueId> closure(const Fusion& segment, const RowValues& values,
   return found;
 }
 
-// Returns the bytes per element of the inputs along the row on which a value depends.
+// Adds up the element sizes of the inputs and `leaves` along the row that are read to compute
+// `value`. Returns the sum in bytes.
 int64_t inputBytes(const Fusion& segment, const RowValues& values, ValueId value,
                    const IdVector<ValueId, bool>& leaves) {
   IdVector<ValueId, bool> seen(segment.values().size(), false);
@@ -111,9 +113,9 @@ class KeptValues {
         many_ops_(many_ops),
         kept_(segment.values().size(), false) {}
 
-  // The first loop starts at the last value: if a value is kept, the values before it may become
-  // unnecessary. The second loop drops values that have become cheap to compute, because a value
-  // before them is kept.
+  // The first loop starts at the last value. If a value is kept, only one sweep may still need
+  // earlier values, and these need not be kept. The second loop drops each value that has become
+  // cheap to compute, because an earlier value on which it depends is kept.
   std::vector<ValueId> choose() {
     for (ExprId id : segment_.exprs().ids().reversed()) {
       const ValueId value = segment_.expr(id).outputs[0];
@@ -133,6 +135,7 @@ class KeptValues {
   }
 
  private:
+  // Returns how many sweeps would compute the value, given the values that are kept so far.
   int sweepsThatNeed(ValueId value) const {
     IdVector<ValueId, bool> made(segment_.values().size(), false);
     int needed = 0;
@@ -144,6 +147,7 @@ class KeptValues {
     return needed;
   }
 
+  // Returns whether a condition of keptValues() holds for the value.
   bool pays(ValueId value) const {
     const std::vector<ValueId> own = closure(segment_, values_, {value}, kept_);
     const bool expensive = std::any_of(own.begin(), own.end(),

@@ -68,7 +68,7 @@ TileProgram assemble(const RowCandidate& candidate, RowStatements written, const
   return program;
 }
 
-// Writes the statements of each RowVariant.
+// Writes the statements of a segment for each RowVariant, and computes the demands of each.
 class RowBuilder {
  public:
   RowBuilder(const Fusion& segment, const Analysis& analysis, const Space& rows, Target target,
@@ -97,7 +97,8 @@ class RowBuilder {
     form.ahead = candidate.ahead;
     form.looped = candidate.looped && target_ == Target::Cuda;
     if (candidate.looped) form.kept.clear();
-    // Each lane of a bundle has accumulators of its own, and joint reductions add several elements.
+    // Bundles have no joint reductions. An accumulator of a joint reduction combines several
+    // elements at once, but the elements of a vector belong to different rows.
     if (candidate.layout.bundled) {
       return writeRowStatements(segment_, analysis_, rows_, values_, form);
     }
@@ -139,7 +140,7 @@ class RowBuilder {
     return writeRowStatements(segment_, analysis_, rows_, values_, form);
   }
 
-  // A sweep that computes nothing along the row reads nothing.
+  // Counts the sweeps. The last sweep reads nothing if there are no outputs along the row.
   RowSweeps sweeps() const {
     const RowValues values =
         target_ == Target::Cuda ? rowValuesOf(segment_, withJointReductions()) : values_;
@@ -156,7 +157,8 @@ class RowBuilder {
     return joined;
   }
 
-  // Writes fewer sweeps, because one sweep computes two reductions (codegen/plan/joint.h).
+  // Writes the statements with joint reductions: one sweep computes both reductions of a pair
+  // (codegen/plan/joint.h).
   RowStatements writeJoined(const RowForm& form) const {
     const Analysis joined = withJointReductions();
     return writeRowStatements(segment_, joined, rows_, rowValuesOf(segment_, joined), form);

@@ -10,30 +10,35 @@
 
 namespace heddle::codegen {
 
-// The family of kernels that process rows. It serves two kinds of segments:
+// The family of kernels that process rows. A *row* consists of the elements along the reduced axes,
+// at one index along the other axes. A *sweep* is one pass over the elements of a row (rule 4 of
+// ir/analysis/kernel_rules.h). The family serves two kinds of segments:
 // - Segments that reduce rows and use the results along the same rows, such as softmax and
-//   layer_norm. A row is read once and kept in registers if it fits. A longer row is read once per
-//   sweep (rule 4 of ir/analysis/kernel_rules.h), and later sweeps find it in the cache.
-//   If the elements of a row are far apart in memory, bundles of neighbouring rows take the place
-//   of rows (codegen/families/bundles.h).
-// - Segments whose rows begin at unaligned addresses, for example because their length is odd. The
-//   threads of a row then read vectors that begin at aligned addresses (RowLayout::shifted).
+//   layer_norm. A row that fits on the chip (Cuda: in registers or shared memory; Cpp: in arrays of
+//   a thread) is read once. A longer row is read once per sweep. If the elements of a row are far
+//   apart in memory, the kernel processes bundles of neighbouring rows
+//   (codegen/families/bundles.h).
+// - Cuda: segments whose rows begin at unaligned addresses, for example because the rows have an
+//   odd length. The threads of a row then read vectors that begin at aligned addresses
+//   (RowLayout::shifted).
 
 // Returns whether the segment needs several sweeps over its rows.
 bool needsSeveralSweeps(const Fusion& segment, const Analysis& analysis);
 
-// Returns the demands. Takes long, because it writes the statements of all variants. `rows` must
-// have a reduced axis (withRows()).
+// Returns the facts besides sizes on which the candidates depend. The call takes long, because it
+// writes the statements of all variants. `rows` must have a reduced axis (withRows()). `columns`
+// contains the accumulators to which SpaceTensor::column refers.
 RowDemands rowDemands(const Fusion& segment, const Analysis& analysis, const Space& rows,
                       Target target, const IdVector<AccumulatorId, Accumulator>& columns);
 
-// Returns the schedule from which the frame of a program with this layout is built. Lanes run along
-// the innermost reduced axis; in bundles, they run along the innermost kept axis.
+// Returns the schedule with which buildFrame() creates the frame of a program with this layout.
+// Lanes run along the innermost reduced axis; in bundles, they run along the innermost kept axis.
 Schedule rowSchedule(const RowLayout& layout, const Space& rows, Target target);
 
-// Returns the program of the best candidate, or nullopt if there is none. In a space without
-// reduced axes, rows lie along the innermost axis. `columns` contains the accumulators to which
-// SpaceTensor::column refers. `choice` is that of chooseRows(). `made` receives the parameters.
+// Returns the program of the candidate that chooseRows() returns for `choice`, or nullopt if
+// chooseRows() returns nullopt. In a space without reduced axes, rows lie along the innermost axis.
+// `columns` contains the accumulators to which SpaceTensor::column refers. `made` receives the
+// parameters of the candidate.
 std::optional<TileProgram> buildRows(const Fusion& segment, const Analysis& analysis,
                                      const Space& space, Target target, const std::string& entry,
                                      const KernelChoice* choice, KernelChoice& made,
@@ -42,7 +47,7 @@ std::optional<TileProgram> buildRows(const Fusion& segment, const Analysis& anal
 // Returns the bytes of the workspace of a program without columns.
 int64_t workspaceOf(const RowLayout& layout, const Space& rows);
 
-// Returns the number of parts of a program with columns (ColumnSums).
+// Returns the number of parts in which a program with columns sums its rows (ColumnSums).
 int64_t partsOf(const RowLayout& layout, Target target, const Space& space);
 
 }  // namespace heddle::codegen

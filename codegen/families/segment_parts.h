@@ -9,25 +9,26 @@
 
 namespace heddle::codegen {
 
-// Divides a segment into parts: segments that run one after another and together compute the
-// outputs of the segment. A part stores some of its values as temporaries, and later parts read
-// them.
+// Divides a segment into *parts*: smaller segments that run one after another and together compute
+// the outputs of the segment. A *temporary* is a value that one part stores in the workspace, so
+// that later parts can read it.
 class SegmentParts {
  public:
   // The references must outlive this object.
   SegmentParts(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents);
 
-  // The expressions that compute some values, and the values that the expressions read but do not
-  // compute: inputs of the segment and temporaries.
+  // What a part needs to compute some values. `exprs` are the expressions of the part. `inputs` are
+  // the values that the part reads and does not compute: inputs of the segment and temporaries.
   struct Needed {
     std::vector<ExprId> exprs;
     std::vector<ValueId> inputs;
   };
+  // Returns what a part needs to compute the values `wanted`.
   Needed neededFor(const std::vector<ValueId>& wanted) const;
 
   // Returns the part that computes `outputs` of the segment and stores the values `extra` as new
-  // temporaries. An output that already is a temporary is copied. Later parts still compute the
-  // values of `extra` again, until keep() is called.
+  // temporaries. If an output is a temporary that keep() has kept, the part copies it. Until the
+  // caller calls keep(), later parts compute the values of `extra` again.
   SweepSegment part(const std::vector<ValueId>& outputs, const std::vector<ValueId>& extra);
 
   // Lets later parts read the temporaries of all earlier parts.

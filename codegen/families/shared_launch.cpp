@@ -11,11 +11,12 @@
 namespace heddle::codegen {
 namespace {
 
-// The bytes of a field in the argument struct (codegen/families/shared_launch.h).
+// The bytes of an i64 in the argument struct (codegen/families/shared_launch.h).
 constexpr size_t kFieldBytes = 8;
 constexpr size_t kTableAlignment = 8;
-// The lengths of the lists in the argument struct are multiples of these numbers. Launches with a
-// few parts more or less then have the same text.
+// In the argument struct, the length of `first` is a multiple of kPartStep, and the bytes of
+// `table` are a multiple of kByteStep. Launches with a few parts more or less then have the same
+// text.
 constexpr size_t kPartStep = 16;
 constexpr size_t kByteStep = 512;
 
@@ -51,8 +52,8 @@ void SharedLaunches::add(LoopNest nest, std::string text, std::string schedule,
   body->parts.push_back(std::move(part));
 }
 
-// Divides the parts into launches. Each launch has as many parts as the limits permit, in the order
-// of the bodies.
+// Divides the parts into launches, in the order of the bodies. Each launch gets as many parts as
+// the limits permit.
 std::vector<SharedLaunches::Launch> SharedLaunches::divide() const {
   const size_t limit = target_ == Target::Cuda ? kMostArgumentBytes : SIZE_MAX;
   std::vector<Launch> launches;
@@ -107,7 +108,8 @@ std::vector<SharedLaunches::Kind> SharedLaunches::kindsOf(
   return kinds;
 }
 
-// Writes the argument struct of a launch. shared_launch.h describes its fields.
+// Returns a launch with its argument struct (shared_launch.h describes the fields). Adds the
+// argument structs of the parts to `layout`.
 LaunchStage SharedLaunches::stageOfLaunch(const SharedKernel& kernel, const Launch& launch,
                                           StageLayout& layout) const {
   LaunchStage stage;

@@ -11,50 +11,54 @@
 
 namespace heddle::codegen {
 
-// A kernel that several independent parts of a segment share (ir/segment/join_independent.h). Its
-// argument struct has these fields, each aligned to 8 bytes:
-//   parts          an i64: the number of parts of the launch
-//   begin, offset  an i64 per body: its first part, and where its arguments begin in the table
-//   first          an i32 per part: its first block (Cpp: tile); then the number of all blocks
-//   table          the argument struct of each part
+// A kernel that several independent *parts* of a segment share (ir/segment/join_independent.h). A
+// *body* is a function that computes parts. The argument struct of the kernel has these fields,
+// each aligned to 8 bytes:
+//   parts   an i64: the number of parts of the launch
+//   begin   an i64 per body: the number of the first part that the body computes
+//   offset  an i64 per body: the byte of `table` at which the arguments of these parts begin
+//   first   an i32 per part: its first block (Cpp: tile). The next i32 is the number of all blocks.
+//   table   the argument struct of each part
 // The parts are sorted by body. A block finds its part by a search in `first`.
 struct SharedKernel {
-  std::string entry;
-  std::vector<std::string> bodies;  // the functions that compute parts
-  size_t most_parts = 0;            // length of `first`
-  size_t table_bytes = 0;
-  size_t bytes = 0;  // size of the argument struct
+  std::string entry;                // name of the entry point
+  std::vector<std::string> bodies;  // names of the functions
+  size_t most_parts = 0;            // length of `first`, with the number of all blocks and padding
+  size_t table_bytes = 0;           // size of `table`, with padding
+  size_t bytes = 0;                 // size of the argument struct
   int32_t block = 1;
 };
 
 // Creates the launches for parts that are pointwise loop nests. Parts with the same text share one
-// *body*, which is a function that the kernel calls. The text therefore does not grow with the
-// number of parts, and does not depend on their sizes.
+// body. The kernel text contains each body once, so it does not grow with the number of parts. The
+// sizes of the parts are arguments and do not appear in the text.
 class SharedLaunches {
  public:
-  // All names in the text begin with `entry`.
+  // Generates only names that begin with `entry`, for kernels and for bodies.
   SharedLaunches(Target target, std::string entry) : target_(target), entry_(std::move(entry)) {}
 
-  // The largest argument struct of a CUDA kernel, in bytes (since CUDA 12.1). If the table of all
-  // parts is larger, or if there are more than kMostBodies bodies, there are several launches.
+  // The largest argument struct of a CUDA kernel, in bytes (since CUDA 12.1). finish() creates
+  // several launches if the argument struct of a CUDA kernel would be larger than this limit. On
+  // both targets, it also does so for more than kMostBodies bodies.
   static constexpr size_t kMostArgumentBytes = 32764;
   static constexpr size_t kMostBodies = 8;
 
-  // Returns the name that the function in the text of each part must have.
+  // Returns a placeholder name. The text passed to add() must use it as the name of its function.
+  // finish() replaces it by a different name for each body.
   std::string bodyName() const { return entry_ + "_body_"; }
 
   // Adds a part. `text` is the function that computes the part. Operand i of the nest is operand
-  // operands[i] of the segment. `schedule` describes the part, and `entry` is its number for
-  // StageLayout::Struct::entry.
+  // operands[i] of the segment. `schedule` is the description of the part for users. `entry` is the
+  // number of the part; the layout stores it in StageLayout::Struct::entry.
   void add(LoopNest nest, std::string text, std::string schedule, const std::vector<int>& operands,
            int32_t entry);
 
   struct Result {
     std::string bodies;                 // the texts of all bodies, each once
     std::vector<SharedKernel> kernels;  // they call the bodies
-    std::vector<LaunchStage> stages;    // several stages may have the same entry
+    std::vector<LaunchStage> stages;    // one per launch; several may launch the same kernel
     std::vector<StageLayout> layouts;   // per stage
-    std::string description;
+    std::string description;            // of the launches, for users
   };
   Result finish() const;
 
@@ -62,16 +66,17 @@ class SharedLaunches {
   struct Body {
     std::string text;
     std::string schedule;                      // schedule of the first part
-    std::vector<LaunchStage> parts;            // the operands of patches are those of the segment
+    std::vector<LaunchStage> parts;            // pointers and scalars name operands of the segment
     std::vector<StageLayout::Struct> structs;  // argument structs of the parts
   };
+  // The parts begin .. end - 1 of a body (indices into Body::parts).
   struct Range {
-    size_t body;
-    size_t begin;  // indices into Body::parts
+    size_t body;  // index into bodies_
+    size_t begin;
     size_t end;
   };
   using Launch = std::vector<Range>;
-  // Launches with the same bodies have the same kernel.
+  // A kernel and all launches of it. Launches with the same bodies have the same kernel.
   struct Kind {
     std::vector<size_t> bodies;
     std::vector<Launch> launches;

@@ -21,17 +21,17 @@ constexpr int64_t kSquaresPerTile = 4;
 constexpr int64_t kMostOps = 256;
 // The largest number of bytes of tiles that a thread loads before it stores.
 constexpr int64_t kSquareTileBytes = 128;
-constexpr int64_t kElements = kSquareEdge * kSquareEdge / kSquareThreads;
+constexpr int64_t kElements = kSquareEdge * kSquareEdge / kSquareThreads;  // of a tile, per thread
 
 struct Axes {         // the axes of a square, as indices into Space::extents
-  size_t column;      // most tensors are contiguous along this axis
+  size_t column;      // outputs that are not exchanged are contiguous along this axis
   size_t row;         // exchanged tensors are contiguous along this axis
   int exchanged = 0;  // number of exchanged tensors
 };
 
 bool isContiguous(const SpaceTensor& tensor, size_t axis) { return tensor.strides[axis] == 1; }
 
-// Returns the axis other than `column` along which the tensor is contiguous.
+// Returns the long axis other than `column` along which the tensor is contiguous, if there is one.
 std::optional<size_t> otherAxis(const SpaceTensor& tensor, const Space& space, size_t column) {
   if (tensor.strides[column] <= 1) return std::nullopt;
   for (size_t axis = 0; axis < space.extents.size(); ++axis) {
@@ -42,8 +42,8 @@ std::optional<size_t> otherAxis(const SpaceTensor& tensor, const Space& space, s
   return std::nullopt;
 }
 
-// Returns the axes of squares whose columns lie along `column`, or nullopt if squares do not suit
-// this axis.
+// Returns the axes of squares with the given Axes::column, or nullopt if squares do not suit this
+// axis.
 std::optional<Axes> axesFor(const Space& space, size_t column) {
   if (space.extents[column] < kShortestAxis) return std::nullopt;
   std::optional<size_t> row;
@@ -75,7 +75,7 @@ std::optional<Axes> axesOf(const Space& space) {
   return best;
 }
 
-// Moves the axes of the square inside of all others: first the row axis, then the column axis.
+// Makes the axes of the square the last ones: first Axes::row, then Axes::column.
 Space withSquareInside(const Space& space, const Axes& axes) {
   std::vector<size_t> order;
   for (size_t axis = 0; axis < space.extents.size(); ++axis) {
@@ -128,8 +128,8 @@ int32_t vectorFor(const Space& space) {
 }
 
 // Returns the edge of the squares. Small squares are better if most of a large square would be
-// empty, or if there are so few large squares that multiprocessors would wait for the last ones. On
-// an H200, they took 0.7 to 0.75 of the time in both cases.
+// empty, or if there are so few large squares that multiprocessors would wait for the last ones. In
+// both cases, small squares took 0.7 to 0.75 of the time of large ones on an H200.
 int32_t edgeFor(const Space& space) {
   constexpr double kGain = 1.3;
   constexpr double kTinyWork = 256, kFewSquares = 4096;  // the speed of tiny work does not matter
@@ -149,10 +149,10 @@ int32_t edgeFor(const Space& space) {
   return are_few || fullness(kSmallEdge) > kGain * full ? kSmallEdge : kSquareEdge;
 }
 
-// Returns whether lines of an exchanged tensor begin in the middle of a sector of memory.
+// Returns whether lines of an exchanged tensor begin in the middle of a sector (kSector bytes).
 // Neighbouring squares then share sectors.
 bool sharesSectors(const Space& space) {
-  constexpr int64_t kSector = 64;  // bytes that memory reads at once
+  constexpr int64_t kSector = 64;  // bytes that the memory of the GPU reads at once
   const size_t rank = space.extents.size();
   return std::any_of(space.tensors.begin(), space.tensors.end(), [&](const SpaceTensor& tensor) {
     if (!needsExchange(tensor, rank)) return false;
@@ -242,8 +242,8 @@ class SquareWriter {
     });
   }
 
-  // Adds loads for tensors that change along both axes, as long as registers are left. These loads
-  // then precede the first store. The map loads all other tensors.
+  // Exchanged tensors are loaded first. Tensors that change along both axes get a load before the
+  // map, as long as registers are left. The map itself loads all other tensors.
   void loadTiles(MapTiles& map) {
     const size_t rank = space_.extents.size();
     int64_t bytes = 0;
@@ -291,9 +291,9 @@ class SquareWriter {
     placeCoordinates();
   }
 
-  // Computes the coordinates of all axes outside of the square from the number `other`, which
-  // numbers the squares along these axes. The coordinates of the square's axes are variables of the
-  // loops.
+  // Computes the coordinates along all axes except the two of the square from the variable `other`,
+  // which numbers the positions along these axes. The coordinates along the axes of the square are
+  // variables of the loops.
   void placeCoordinates() {
     std::vector<Coordinate>& kept = program_.frame.kept;
     kept.resize(kept.size() - 2);

@@ -12,34 +12,41 @@
 
 namespace heddle::codegen {
 
-// The family of kernels that transpose: pointwise segments in which most tensors are contiguous
-// along one axis, and some inputs or outputs along another one. These are *exchanged*.
-// - CUDA: a block of threads reads a square of an exchanged input in vectors, and exchanges it
-//   through shared memory. It exchanges a square of results in the same way before it stores them
-//   in an exchanged output.
+// The family of kernels that transpose. It serves pointwise segments in which some tensors are
+// contiguous along one axis, and other tensors are contiguous along another axis. The tensors of
+// one of the two groups are *exchanged*:
+// - CUDA: a block of threads reads a square of an exchanged input in vectors, and the threads
+//   exchange the elements through shared memory. In the same way, they exchange a square of results
+//   before they store it in an exchanged output.
 // - CPU: a thread transposes a square of an exchanged input into an array, computes the square row
-//   by row, and transposes results into exchanged outputs. It accesses every cache line once, even
-//   if the rows of a tensor are so far apart that their lines evict each other from a cache.
+//   by row, and transposes results into exchanged outputs. It uses all elements of a cache line
+//   together. Lines of rows that are far apart often evict each other from the cache, but the
+//   thread does not need a line again.
 
-// How the squares of a space are laid out, without the program.
+// The decisions about a kernel with squares, from which buildSquares() creates the program.
 struct SquarePlan {
   Space space;  // the two axes of the squares are the last ones
   Schedule schedule;
   SquareLayout layout;
-  std::vector<bool> aligned;  // of ExchangeTile or StoreExchanged, per tensor of the space
+  std::vector<bool> aligned;  // per tensor: ExchangeTile::aligned or StoreExchanged::aligned
 };
-// Returns nullopt if no tensor needs an exchange, if the exchanged tensors disagree about their
-// axis, or if an axis is short. A choice of the family "squares" changes the parameters
-// that it names, as far as the space permits.
+// Returns the plan for a space. A choice of the family "squares" changes the parameters that it
+// names, as far as the space permits. Returns nullopt in these cases:
+// - The space has a reduced axis.
+// - No tensor needs an exchange: along some axis, each output is contiguous, and each input is
+//   contiguous or does not change.
+// - No two axes suit squares: an axis is shorter than 16 elements, an output is contiguous along
+//   neither axis, or the exchanged tensors are contiguous along different axes.
 std::optional<SquarePlan> planSquares(const Space& space, Target target,
                                       const KernelChoice* choice);
 
-// Returns the parameters of a plan. Their family is "squares".
+// Returns the parameters of a plan as a choice of the family "squares".
 KernelChoice choiceOf(const SquarePlan& plan);
 
-// Returns the program. Returns nullopt if the exchanged tiles do not fit in shared memory (CUDA) or
-// in the cache (CPU), or if the body has too many operations. Whether there is a program depends on
-// the plan only through its number of axes, and through which strides are 0 or 1.
+// Returns the program. Returns nullopt if the kernel would exchange no tile, if the exchanged tiles
+// do not fit in shared memory (CUDA) or in the cache (CPU), or if the body has too many operations
+// (CUDA). Whether there is a program depends on the segment, the target, the number and order of
+// the axes, and which strides are 0 or 1. It does not depend on sizes.
 std::optional<TileProgram> buildSquares(const Fusion& segment, const Analysis& analysis,
                                         const SquarePlan& plan, const std::string& entry);
 

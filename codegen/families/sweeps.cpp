@@ -17,8 +17,9 @@ class Divider {
         parts_(segment, analysis, extents),
         values_(rowValuesOf(segment, analysis)) {}
 
-  // Stores the outputs last, and outputs with one element per row after all others. No later launch
-  // then reads an input whose memory an output has overwritten.
+  // Creates the segments of the reductions first, then the segments of outputs along the row, and
+  // last the segments of outputs with one element per row. No segment then reads an input whose
+  // memory an earlier segment has overwritten.
   Sweeps run() {
     Sweeps sweeps;
     for (const std::vector<ExprId>& reductions : values_.reductions) {
@@ -49,7 +50,7 @@ class Divider {
   }
 
  private:
-  // Returns whether the value has all kept axes (`per_row`), or all axes.
+  // Returns whether the value has all kept axes (if `per_row` is true), or all axes of the space.
   bool hasAllAxes(ValueId id, bool per_row) const {
     const std::vector<AxisId>& axes = analysis_.axes[id];
     const auto own =
@@ -59,11 +60,12 @@ class Divider {
                       (per_row ? 0 : std::count(reduced.begin(), reduced.end(), true));
   }
 
-  // Splits values into lists, so that one launch can compute each list. Two values are in one list
-  // if both depend on the same value with all axes. Values of different lists may have unrelated
-  // axes, because only a later sweep relates these axes. One list may store its outputs before
-  // another list is launched. This overwrites no input of the other list. An output can have the
-  // memory of an input only if both have all axes, and two lists have no such input in common.
+  // Groups values into lists. Each list becomes one segment. Two values are in the same list if
+  // both depend on the same value with all axes (hasAllAxes()). Values of different lists may have
+  // unrelated axes, because only a later sweep relates these axes. The outputs of one list may be
+  // stored before another list is launched. This overwrites no input of the other list: an output
+  // can have the memory of an input only if both have all axes, and two lists have no such input in
+  // common.
   std::vector<std::vector<ValueId>> connected(const std::vector<ValueId>& values) const {
     std::vector<std::vector<ValueId>> lists;
     std::vector<std::set<ValueId>> read;  // per list: the values with all axes on which it depends

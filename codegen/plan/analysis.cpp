@@ -186,9 +186,10 @@ class Analyzer {
     }
   }
 
-  // A float type narrower than f32 rounds a value itself. An f32 value matters only after rounding
-  // if the same is true for the result of each op that reads it, and these ops keep relative errors
-  // small. A sum does so if no element is negative, because nothing cancels.
+  // A value of a float type narrower than f32 is rounded anyway. An f32 value matters only after
+  // rounding if two conditions hold for each op that reads the value: the result of the op matters
+  // only after rounding, and the op keeps relative errors small. A sum keeps them small if no
+  // element is negative, because nothing cancels.
   void markRounded() {
     IdVector<ValueId, bool>& rounded = result_.rounded;
     rounded.assign(segment_.values().size(), true);

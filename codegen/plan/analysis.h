@@ -12,7 +12,8 @@ namespace heddle::codegen {
 // after the reductions, in a loop over only the axes that are not reduced (kept axes).
 enum class StoredIn : uint8_t { Loop, Finish };
 
-// Two reductions that one accumulator computes in one sweep (codegen/plan/joint.h).
+// Two reductions that one accumulator computes in one *sweep*, which is one pass over the elements
+// that are reduced (codegen/plan/joint.h).
 enum class JointKind : uint8_t { None, Exponentials, Moments };
 struct JointReductions {
   JointKind kind = JointKind::None;
@@ -23,20 +24,21 @@ struct JointReductions {
 
 struct AnalyzedPart;
 
-using AxisId = Id<struct AxisTag>;  // axis of the iteration space, as in Analysis
+using AxisId = Id<struct AxisTag>;  // number of an axis of the iteration space (Analysis)
 
-// The structure of a segment, which is the part of a fusion that becomes one kernel. The kernel
-// has one iteration space. Each axis of a value maps to one axis of this space, except for axes
-// along which the value is broadcast or has one element. The axes of the space are numbered from 0:
-// first the axes of the first value, then the new axes of the next value, and so on.
+// The structure of a segment, which is the part of a fusion that becomes one kernel. The kernel has
+// one iteration space (exception: `parts`). Each axis of a value maps to one axis of this space,
+// unless the value is broadcast or has one element along the axis. The axes of the space are
+// numbered from 0: first the axes of the first value, then the new axes of the next value, and so
+// on.
 struct Analysis {
   // axes[value][i]: the axis of the space to which logical axis i of the value maps; invalid:
   // logical axis i maps to no axis.
   IdVector<ValueId, std::vector<AxisId>> axes;
   // Per axis of the space: true if reductions of the segment combine elements along this axis.
   IdVector<AxisId, bool> reduced;
-  IdVector<ValueId, bool> after;  // per value: true if it depends on a reduction
-  std::vector<ExprId> reductions;
+  IdVector<ValueId, bool> after;    // per value: true if it depends on a reduction
+  std::vector<ExprId> reductions;   // all reductions, in the order of the segment
   std::vector<StoredIn> stored_in;  // per output of the segment
   // Per value: true if the value is an input of the segment, and all ops that read it do so at
   // computed indices. The axes of such an input do not map to axes of the space.
@@ -55,8 +57,7 @@ struct Analysis {
   // kernels may compute it with OpDef::rounded_text (ir/ops/op.h).
   IdVector<ValueId, bool> rounded;
   // The pairs of reductions that the kernel computes in one sweep. analyze() leaves the list empty.
-  // For kernels that can use such pairs, planKernel() fills it with the result of
-  // jointReductions().
+  // For a kernel that can use such pairs, the planner sets it to the result of jointReductions().
   std::vector<JointReductions> joint;
   // If the segment consists of several independent parts (ir/analysis/independent_parts.h): the
   // parts. All other members except `generated` and `widths` are then empty.

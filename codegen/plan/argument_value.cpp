@@ -47,8 +47,9 @@ int64_t lastOffset(const SpaceTensor& tensor, const FrameNumbers& numbers) {
   return last;
 }
 
-// Returns whether stores should bypass the caches. The rows of the outputs must consist of whole
-// cache lines: a line of which ordinary stores write a part would still be read first.
+// Returns whether stores should bypass the caches. They should if the outputs are large, and their
+// rows along the lane axis consist of complete cache lines. Otherwise, ordinary stores would write
+// a part of some lines, and the CPU would still read these lines first.
 bool streams(const FrameNumbers& numbers) {
   constexpr int64_t kLine = 64;
   const Space& space = numbers.space;

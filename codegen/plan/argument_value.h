@@ -53,11 +53,12 @@ struct FrameNumbers {
 };
 
 // What the arguments of one launch (LaunchStage::args) contain. All launches of one kernel text
-// have equal layouts. Their arguments differ only in the numbers of their entries.
+// have equal layouts, and differ only in the numbers that the arguments contain.
 struct StageLayout {
-  // The argument struct of an entry point, or of one part of a shared launch.
+  // The argument struct of an entry point, or of one part of a shared launch. An *entry* is either
+  // of the two. The entries of all launches of a kernel are numbered together.
   struct Struct {
-    int32_t entry = 0;   // number of the entry point or part, in the order of the kernel
+    int32_t entry = 0;   // number of the entry
     int32_t offset = 0;  // bytes, into LaunchStage::args
     std::vector<ArgumentValue> values;
   };
@@ -65,8 +66,9 @@ struct StageLayout {
   // Offset of SharedKernel's field `first` (codegen/families/shared_launch.h), whose numbers follow
   // from the grids of the parts. -1: the launch is not shared, and has one struct.
   int32_t first = -1;
-  // Per element of LaunchStage::pointers: the temporary of the kernel that it points to. -1: it
-  // points to no temporary. Empty: no element points to a temporary.
+  // A *temporary* is a value that one launch stores in the workspace for later launches. Per
+  // element of LaunchStage::pointers: the temporary to which the pointer points, or -1 for every
+  // other pointer. Empty: no pointer points to a temporary.
   std::vector<int32_t> temporaries = {};
 };
 
@@ -79,8 +81,9 @@ int64_t inverseOf(int64_t divisor);
 
 // The text of a kernel depends on the results of the two functions below.
 
-// Returns whether the address of every item of the tensor is a multiple of the item's size. If an
-// item has more than 16 bytes, a multiple of 16 bytes is enough.
+// Returns whether every vector of Schedule::lanes elements begins at an aligned address. For CUDA,
+// these vectors are the items. The address must be a multiple of the size of the vector, or of 16
+// bytes if the vector is larger.
 bool hasAlignedItems(const SpaceTensor& tensor, const FrameNumbers& numbers);
 // Returns whether some index may not fit in 32 bits.
 bool needsWideIndex(const FrameNumbers& numbers);

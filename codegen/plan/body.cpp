@@ -91,6 +91,7 @@ class BodyWriter {
  private:
   NodeId nodeOf(ValueId value) const { return node_of_[value]; }
 
+  // Marks the values that the body must compute or read for the values that are wanted so far.
   void markOperands() {
     for (ExprId id : segment_.exprs().ids().reversed()) {
       const Expression& expr = segment_.expr(id);
@@ -105,8 +106,8 @@ class BodyWriter {
     }
   }
 
-  // Adds the node of an expression, and returns its id. Broadcasts, expands and sets need no
-  // node: they have the node of their operand.
+  // Adds the node of an expression, and returns the id of the node. A broadcast, expand or set adds
+  // no node: its result has the node of its operand.
   NodeId writeExpression(Body& body, ExprId id) {
     const Expression& expr = segment_.expr(id);
     Node node;
@@ -161,6 +162,7 @@ class BodyWriter {
     return body.nodes.push_back(std::move(node));
   }
 
+  // Returns whether all operands except the conditions have the dtype of the node.
   static bool areOfType(const Body& body, const Node& node) {
     return std::all_of(node.operands.begin() + node.conditions, node.operands.end(),
                        [&](NodeId id) { return body.nodes[id].dtype == node.dtype; });
@@ -173,7 +175,7 @@ class BodyWriter {
     return isFloat(from) && !isFloat(dtype) && dtype != DType::Bool ? from : dtype;
   }
 
-  // Returns an invalid id for an axis of one element.
+  // Returns the coordinate along an axis of the value. Invalid: the axis has one element.
   CoordinateId coordinateOf(ValueId value, int64_t axis) const {
     const AxisId own = analysis_.axes[value][axis];
     const std::vector<AxisId>& all = analysis_.coordinates;

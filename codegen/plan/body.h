@@ -39,14 +39,14 @@ struct ComputedIndex {
 // float that bf16 can represent, and an i8 value is an i64 in the range of i8.
 struct Node {
   enum class Kind : uint8_t {
-    Load,     // element of Space::tensors[index]
+    Load,     // element of Space::tensors[index]; in a tile program, of the tile `index`
     Scalar,   // run-time scalar: input `index` of the segment
     Literal,  // `literal`
     // `text` applied to `operands`, which replace {0}, {1}, ... in `text`. The operands are first
     // converted to `compute`. The result is rounded to `dtype`.
     Apply,
-    // Final value of accumulator `index`. The second reduction of a pair may subtract a center
-    // (JointReductions::center). Then operand 0 of its result is this center.
+    // Final value of accumulator `index`. If a reduction subtracts a center
+    // (JointReductions::center), the center is operand 0 of the node.
     Result,
     // Index of the current element in the unsharded tensor, along the axis
     // Space::coordinates[index]. If `index` is -1, the value of the node is 0.
@@ -83,9 +83,10 @@ struct Body {
 // several operations.
 int64_t opsOf(const Body& body);
 
-// Describes one running result of a reduction. Its *state* is the variables into which the kernel
-// combines the elements. If two reductions are joint, the accumulator of the first one has the
-// state, and the accumulator of the second one only refers to it.
+// Describes one running result of a reduction. The *state* of an accumulator consists of the
+// variables into which the kernel combines the elements. If two reductions are joint
+// (codegen/plan/joint.h), the accumulator of the first one has the state, and the accumulator of
+// the second one refers to the first accumulator.
 struct Accumulator {
   std::string_view text;              // expression that combines accumulator {0} and element {1}
   DType type = DType::F32;            // F32, F64 or I64
@@ -109,17 +110,18 @@ std::vector<AccumulatorId> withState(const IdVector<AccumulatorId, Accumulator>&
 // members.
 std::vector<DType> memberTypes(const Accumulator& accumulator);
 
-// The computation of one kernel. The loop body runs for every element of the space and feeds the
-// accumulators. After the loop, the finish body runs for every element of the kept axes
-// (codegen/plan/space.h). Without reductions there is only the loop body.
+// The computation of one kernel. The loop body runs for every element of the space and computes the
+// elements that the accumulators combine. After the loop, the finish body runs for every index
+// along the kept axes (codegen/plan/space.h). Without reductions there is only the loop body.
 struct Computation {
   Body loop;
   IdVector<AccumulatorId, Accumulator> accumulators;
   Body finish;
 };
 
-// The node of a value that a body reads and does not compute. The node may need operands. The body
-// computes these values (`operands`) and passes them to the node.
+// A *leaf* of a body is a value that the body reads and does not compute: an input of the segment
+// or the result of a reduction. `node` reads the value. The body computes the values `operands` and
+// passes them to the node.
 struct Leaf {
   Leaf(Node given, std::vector<ValueId> values = {})  // NOLINT(google-explicit-constructor)
       : node(std::move(given)), operands(std::move(values)) {}
@@ -134,8 +136,9 @@ struct WrittenBody {
   IdVector<ValueId, NodeId> node_of;  // per value of the segment: its node; invalid: it has none
 };
 
-// Writes a body that computes the values `wanted` from leaves. `leaf` must return a node for every
-// input of the segment on which these values depend.
+// Writes a body that computes the values `wanted` from leaves. If these values depend on an input
+// of the segment, `leaf` must return a leaf for it, unless the body reads it only at computed
+// indices.
 WrittenBody writeBody(const Fusion& segment, const Analysis& analysis, const Space& space,
                       const std::vector<ValueId>& wanted, const LeafNode& leaf);
 

@@ -21,17 +21,20 @@ namespace heddle::codegen {
 // order. The list contains a value if it has a generated axis that no earlier value of the list
 // has.
 std::vector<ValueId> generatedValues(const Fusion& segment);
-// Computes Analysis::generated, which is the same list. All other members must be set.
+// Computes the same list for Analysis::generated. Requires that all other members of `analysis`
+// except `widths` are set.
 std::vector<ValueId> findGenerated(const Fusion& segment, const Analysis& analysis);
 
-// Returns the sizes of a run. Requires that generatedValues(segment) have no sharding. The
-// descriptors of the operands give the values of symbols. Every symbol that occurs must therefore
-// be the size of an operand's axis.
+// Returns the sizes of a run. Requires that generatedValues(segment) have no sharding. The function
+// takes the values of symbols from the descriptors of the operands. Each symbol in the sizes of a
+// generated value or in a width must therefore be the size of an operand's axis.
 RunSizes unshardedSizes(const Fusion& segment, const std::vector<TensorDesc>& inputs,
                         const std::vector<TensorDesc>& outputs);
 
-// Selects the sizes of a run that a part of a segment needs. `analysis` is the analysis of the
-// segment, and `of_part` is the analysis of the part. A value has the same name in both fusions.
+// Selects the sizes of a run that a part of a segment needs. A *part* is a smaller segment: an
+// independent part (Analysis::parts), or one of the segments in Sweeps (codegen/families/sweeps.h).
+// `analysis` is the analysis of the segment, and `of_part` is the analysis of the part. A value has
+// the same name in both fusions.
 class PartSizes {
  public:
   PartSizes(const Fusion& segment, const Analysis& analysis, const Fusion& part,

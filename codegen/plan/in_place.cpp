@@ -12,8 +12,9 @@
 namespace heddle::codegen {
 namespace {
 
-// Returns whether the kernel reads the input only after its reductions, once for each index along
-// the kept axes. This is so if no reduction, and no output with all axes, depends on the input.
+// Returns whether the kernel reads the input only after the reductions, once for each index along
+// the kept axes. This is the case if no reduction, and no output with all axes, depends on the
+// input.
 bool isReadAfterReductions(const Fusion& segment, const Analysis& analysis, ValueId input) {
   IdVector<ValueId, bool> depends(segment.values().size(), false);
   depends[input] = true;

@@ -28,17 +28,17 @@ class InPlaceRules {
   // Borrows the segment, which must outlive this object.
   explicit InPlaceRules(const Fusion& segment) : segment_(segment) {}
 
-  // Returns "" if the kernel may store output `output` in the memory of input `input`. Both must
-  // then be the same view of this memory. Otherwise returns the reason why it may not, with the
-  // names of the values. `input` and `output` are positions in segment.inputs() and
+  // Returns "" if the kernel may store output `output` in the memory of input `input`, provided
+  // that both are the same view of this memory. Otherwise returns the reason why the kernel may
+  // not, with the names of the values. `input` and `output` are indices into segment.inputs() and
   // segment.outputs(). The first call analyzes the segment.
   std::string whyNot(size_t input, size_t output);
 
  private:
   const Fusion& segment_;
   std::optional<Analysis> analysis_;
-  // Per operand of the segment: each part that has it, and its index among the operands of this
-  // part. Empty if the segment has one part.
+  // Per operand of the segment: each part that has the operand, and the index of the operand in
+  // SegmentPart::operands of this part. Empty if the segment has one part.
   std::vector<std::vector<std::pair<size_t, size_t>>> places_;
 };
 

@@ -11,7 +11,7 @@ namespace heddle::codegen {
 // range [lo, hi] for the sizes of one KernelPlan (codegen/kernel.h). The range of a parameter
 // contains only its value. The printed text does not depend on sizes, so that runs with different
 // sizes can share a kernel. The functions below therefore apply only simplifications that are
-// correct for every size (x*1, x+0, x*0). Objects are immutable.
+// correct for every size (x+0, x*0, x*1, x/1, x%1). Objects are immutable.
 class IndexExpr {
  public:
   enum class Kind : uint8_t { Constant, Variable, Parameter, Add, Mul, Div, Mod };

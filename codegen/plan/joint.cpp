@@ -96,8 +96,8 @@ class JointFinder {
     return dependsOnlyOn(resultOf(first), center) ? center : kNoValue;
   }
 
-  // Returns whether a kernel can compute `value` per row from `result`, without the result of
-  // another reduction. The other reduction might be computed only in a later sweep than the pair.
+  // Returns whether `value` has one element per row, and depends on `result` but on no other
+  // reduction. Another reduction might belong to a later sweep than the pair.
   bool dependsOnlyOn(ValueId result, ValueId value) const {
     IdVector<ValueId, bool> seen(segment_.values().size(), false);
     std::vector<ValueId> next{value};

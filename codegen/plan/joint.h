@@ -7,17 +7,19 @@
 
 namespace heddle::codegen {
 
-// Two reductions along the same axes are *joint* if one sweep over the elements x can compute both.
-// The elements of the second reduction depend on the result of the first, so this is possible only
-// for two kinds of pairs:
+// Two reductions along the same axes are *joint* if one *sweep* (one pass over the elements x) can
+// compute both. The elements of the second reduction depend on the result of the first, so this is
+// possible only for two kinds of pairs:
 //   Exponentials  m = max(x) and sum(exp(x - m)). When a thread finds a much larger maximum, it
 //                 rescales its sum. Source: M. Milakov and N. Gimelshein, "Online normalizer
 //                 calculation for softmax", 2018.
-//   Moments       sum(x) and sum((x - c)^2) for any value c per row that depends on sum(x). A
-//                 thread keeps the number of its elements, their sum, and the sum of the squares of
-//                 their differences from their own mean. Source: T. Chan, G. Golub and R. LeVeque,
-//                 "Algorithms for computing the sample variance", 1983.
-// The elements and all values between the two reductions must be f32.
+//   Moments       sum(x) and sum((x - c)^2). The value c must have one element per row, depend on
+//                 sum(x), and depend on no other reduction. A thread keeps the number of its
+//                 elements, their sum, and the sum of the squares of their differences from their
+//                 own mean. Source: T. Chan, G. Golub and R. LeVeque, "Algorithms for computing the
+//                 sample variance", 1983.
+// The elements, the results of both reductions, c, and the difference, exponential or square must
+// be f32.
 // codegen/runtime/cuda_joint.h contains the types of the accumulators. C++ kernels have no joint
 // reductions.
 
@@ -28,8 +30,8 @@ std::vector<JointReductions> jointReductions(const Fusion& segment, const Analys
 struct JointText {
   std::string_view type;
   std::vector<std::string_view> members;  // all are floats
-  std::string_view first;                 // result of the first reduction; {0}: the accumulator
-  std::string_view second;                // result of the second; {1}: c, if the kind has one
+  std::string_view first;                 // result of the first reduction; {0}: the state
+  std::string_view second;                // result of the second; {0}: the state; {1}: c (Moments)
   std::string_view neutral;               // an element that changes no state; empty: there is none
 };
 const JointText& jointText(JointKind kind);

@@ -209,7 +209,7 @@ class FrameBuilder {
     access.aligned_items = hasAlignedItems(tensor, numbers_);
     if (tensor.isInWorkspace()) {
       access.kept_offset = addSize(fmt::format("base{}", t), value(Kind::Base, t));
-      // The reduction is divided into splits. Each split writes its own row of partial results.
+      // Each split (Schedule::splits) or part of ColumnSums stores partial results of its own.
       if (tensor.output) {
         access.kept_offset =
             access.kept_offset + IndexExpr::variable("split", 0, schedule().splits - 1) *

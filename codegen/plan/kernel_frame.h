@@ -73,13 +73,13 @@ struct Access {
   IndexExpr reduced_offset;  // computed from the coordinates of reduced axes
   LaneStride lane = LaneStride::Zero;
   IndexExpr lane_stride;
-  // true: the address of every item is a multiple of the item's size, or of 16 bytes
-  // (hasAlignedItems() in codegen/plan/argument_value.h).
+  // CUDA: hasAlignedItems() (codegen/plan/argument_value.h). The kernel may then load items as
+  // vectors.
   bool aligned_items = false;
 };
 
-// The coordinate of an item along one axis of the space. `value` computes it from the number of
-// the item, which is the variable "kept" or "reduced".
+// The coordinate of an item (codegen/plan/schedule.h) along one axis of the space. `value` computes
+// it from the number of the item, which is the variable "kept" or "reduced".
 struct Coordinate {
   std::string name;
   IndexExpr value;
@@ -113,7 +113,7 @@ struct IndexedAccess {
 // The part of a kernel that does not depend on its computation: its arguments, its tensors and the
 // offsets of their elements.
 struct KernelFrame {
-  std::string entry;
+  std::string entry;  // name of the entry point
   ArgumentLayout args;
   std::vector<Access> accesses;                        // parallel to Space::tensors
   IdVector<CoordinateId, AxisCoordinate> coordinates;  // parallel to Space::coordinates
@@ -144,7 +144,9 @@ struct FrameRequest {
   std::vector<const Body*> bodies;  // all bodies of the kernel
   IdVector<AccumulatorId, Accumulator> accumulators;
   int64_t reduced_count = 1;  // KernelFrame::reduced_count
-  bool board = false;         // adds the argument `board`, a pointer to the workspace
+  // true: adds the argument `board`, a pointer to the workspace of divided rows
+  // (codegen/tile/divided_rows.h).
+  bool board = false;
 };
 
 KernelFrame buildFrame(const FrameRequest& request);

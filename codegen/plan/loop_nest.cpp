@@ -8,7 +8,8 @@ namespace heddle::codegen {
 namespace {
 
 // The largest number of blocks of a pointwise kernel. Many short blocks keep the memory busier than
-// few blocks that step through the tensor. Above this number, blocks step through the tensor.
+// few blocks of which each computes many items. If more blocks than this would be needed, each
+// block computes several groups of items.
 constexpr int64_t kMostPointwiseBlocks = int64_t{1} << 20;
 
 }  // namespace

@@ -14,8 +14,8 @@ int64_t floorPowerOfTwo(int64_t n) {
 }
 
 // Returns whether lanes should run along the innermost reduced axis. The alternative is the
-// innermost kept axis. Each tensor votes, with its bytes, for the axis along which its stride is
-// smaller. If no tensor has the reduced axis, only the number of lanes counts.
+// innermost kept axis. Each tensor votes for the axis along which it has the smaller stride; its
+// bytes are the weight. If no tensor has the reduced axis, only the extent of the kept axis counts.
 bool lanesAlongReduced(const Space& space) {
   constexpr int64_t kFewLanes = 32;
   size_t kept = space.kept - 1;
@@ -47,11 +47,10 @@ bool isFull(const SpaceTensor& t, const Space& space) {
   return true;
 }
 
-// Returns the number of elements that a thread moves at once. If every tensor is contiguous or
-// constant along the axis, these are 16 bytes of the tensor with the largest elements. The limit is
-// 8 elements, or 16 if all elements have one byte. If some tensor has a larger stride, the number
-// is 1. `only_full` ignores the width of the tensors that are not full. `any_extent` also permits
-// vectors that are longer than the axis.
+// Returns the number of elements that a thread moves at once: 1 if some tensor has a stride above 1
+// along the axis. Otherwise, the largest elements fill 16 bytes, with at most 8 elements, or 16 if
+// all elements have one byte. Short axes have shorter vectors, unless `any_extent` is true. If
+// `only_full` is true, the element sizes of tensors that are not full do not count.
 int32_t vectorWidth(const Space& space, size_t axis, bool only_full = false,
                     bool any_extent = false) {
   int64_t widest = 1;
@@ -98,7 +97,7 @@ int32_t unrollFor(const Space& space, int32_t lanes, int64_t bytes) {
   for (const SpaceTensor& t : space.tensors) {
     if (!t.output) loaded += sizeOf(t.dtype) * lanes;
   }
-  // An item loads only one of the parts of a cat, so only the largest one counts.
+  // Of all pieces of a cat, an item loads only one. Only the largest element size counts.
   int64_t indexed = 0;
   for (const IndexedTensor& t : space.indexed) indexed = std::max(indexed, sizeOf(t.dtype) * lanes);
   loaded += indexed;
@@ -106,7 +105,7 @@ int32_t unrollFor(const Space& space, int32_t lanes, int64_t bytes) {
   return static_cast<int32_t>(inputCount(space) > 6 ? 1 : unroll);
 }
 
-// Returns whether loads wait for indices that are loaded before them.
+// Returns whether loads may have to wait for indices that are loaded before them.
 bool hasLookups(const Space& space) {
   return !space.indexed.empty() &&
          std::any_of(space.tensors.begin(), space.tensors.end(), [](const SpaceTensor& t) {
@@ -114,7 +113,7 @@ bool hasLookups(const Space& space) {
          });
 }
 
-// Bytes in flight per thread that cover the latency of memory. Threads that also store need half.
+// Bytes that a thread loads at once to hide the latency of memory. Threads that store need half.
 constexpr int64_t kBytesInFlight = 64;
 constexpr int64_t kPointwiseBytes = kBytesInFlight / 2;
 
@@ -132,9 +131,9 @@ void scheduleCudaPointwise(const Space& space, Schedule& s) {
   while (s.unroll > 1 && items < s.unroll * s.block * kProcessors * 8) s.unroll /= 2;
 }
 
-// Returns the number of columns that a block reduces, for `kept` vectors of columns. 32 vectors are
-// rows of 128 to 512 bytes, which memory reads efficiently. A smaller number is better if the last
-// block would otherwise have few columns.
+// Returns the number of vectors of columns that a block reduces. There are `kept` such vectors. A
+// block with 32 vectors reads up to 512 bytes together, which is efficient. A smaller number is
+// better if the last block would otherwise have few columns.
 int64_t columnsFor(int64_t kept) {
   constexpr double kGain = 1.15;
   constexpr int64_t kFewest = 8;
@@ -172,8 +171,8 @@ void chooseReductionLanes(const Space& space, Schedule& s) {
   s.lanes = std::min(vectorWidth(space, s.laneAxis(space)), 8);
   s.unroll = std::min<int32_t>(unrollFor(space, s.lanes, kBytesInFlight) * 2, 8);
   if (!prefersOneLane(space, s, s.lanes)) return;
-  // On an H200, elements of 2 bytes were slower with more than 4 to 8 loads. Only full tensors
-  // count, because most loads of all other tensors hit a cache.
+  // On an H200, more loads at once were slower for elements of 2 bytes. Only full tensors count,
+  // because most loads of all other tensors hit a cache.
   const int64_t loads = s.lanes > 4 ? 4 : narrowestInput(space) <= 2 ? 8 : 16;
   const auto isLoaded = [&](const SpaceTensor& t) { return !t.output && isFull(t, space); };
   const int64_t inputs = std::count_if(space.tensors.begin(), space.tensors.end(), isLoaded);
@@ -189,8 +188,8 @@ void scheduleCudaReduction(const Space& space, Schedule& s, bool may_split) {
   int64_t reduced = reducedItems(s, space);
   s.block = 256;
   if (s.kind == ScheduleKind::InnerReduction) {
-    // If rows are short or there are many, a warp or a part of a warp reduces a row. Otherwise a
-    // block reduces a row.
+    // A block reduces a row if the row is long, or if it is not very short and there are few rows.
+    // Otherwise, a warp or a part of a warp reduces a row.
     bool wide = reduced > 32 * s.unroll * 4 || (kept < kProcessors * 8 && reduced > 64);
     s.reduce_threads = wide ? 256 : 32;
     while (s.reduce_threads > 1 && s.reduce_threads / 2 >= reduced) s.reduce_threads /= 2;
@@ -221,8 +220,8 @@ void scheduleCudaReduction(const Space& space, Schedule& s, bool may_split) {
   }
 }
 
-// The number of elements of an inner loop: enough to hide the cost of starting the loop, and few
-// enough to stay in the cache.
+// The largest number of elements of an inner loop. They are enough to hide the cost of starting the
+// loop, and few enough to stay in the cache.
 constexpr int64_t kCpuElements = 8192;
 
 void scheduleCpuPointwise(const Space& space, Schedule& s) {
@@ -245,7 +244,7 @@ void scheduleCpuReduction(const Space& space, Schedule& s, bool may_split) {
   int64_t kept = keptItems(s, space);
   int64_t reduced = reducedItems(s, space);
   int64_t all = kept * reduced * work;
-  // A tile has about 64 Ki elements. If there is enough work, there are at least 64 tiles.
+  // A tile has about 64 Ki elements. A reduction with few kept items is split into up to 64 tiles.
   constexpr int64_t kTileElements = 65536;
   int64_t tiles = std::max<int64_t>(1, all / kTileElements);
   if (may_split && kept < 64 && tiles > kept) {

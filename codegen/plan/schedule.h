@@ -23,8 +23,8 @@ namespace heddle::codegen {
 // - CUDA: chunk == lanes. A thread loads `unroll` items and then computes them one at a time. In a
 //   reduction, a block of `block` threads computes block / reduce_threads items of the kept axes,
 //   and reduce_threads threads share each of these items.
-// - Cpp: one simple loop computes an item, and a tile consists of `items_per_tile` items. In a
-//   reduction, the loop has `lanes` accumulators.
+// - Cpp: one simple loop computes an item, and a tile of the grid (LaunchStage::grid) consists of
+//   `items_per_tile` items. In a reduction, the loop has `lanes` accumulators.
 //
 // If splits > 1, the reduced items are divided into `splits` ranges. The first launch stores the
 // accumulators of each range in the workspace. The second launch combines them in a fixed order,
@@ -60,11 +60,12 @@ int32_t cpuLanes(int64_t chunk);
 Schedule chooseSchedule(const Space& space, Target target, bool may_split);
 
 // Chooses the schedule of a pointwise kernel that shares a launch with other kernels
-// (codegen/families/shared_launch.h). The schedule depends on strides, alignments and which extents
-// are 1. It does not depend on other extents, so that one text serves parts of all sizes.
+// (codegen/families/shared_launch.h). One text must serve parts of all sizes. CUDA: the schedule
+// therefore depends on dtypes, strides, alignments and which extents are 1, but on no other
+// extents. Cpp: the members of the schedule that depend on extents are arguments of the kernel.
 Schedule chooseSharedSchedule(const Space& space, Target target);
 
-// Returns the parameters of a schedule. Their family is "loops".
+// Returns the parameters of a schedule as a choice of the family "loops".
 KernelChoice choiceOf(const Schedule& schedule);
 // Changes the parameters that the choice names, as far as the space permits. Requires a schedule
 // that chooseSchedule() has returned. Changes nothing if `choice` is nullptr or has another family.

@@ -36,9 +36,9 @@ class Extents {
     }
   }
 
-  // Reads the descriptor of the operand that an Index expression reads. The extent of the output is
-  // the extent of the operand plus IndexedAxis::low and IndexedAxis::high, which are negative if
-  // the expression removes elements.
+  // Reads the descriptor of the operand that an Index expression reads at computed indices. The
+  // extent of the output is the sum of the extent of the operand, IndexedAxis::low and
+  // IndexedAxis::high. Low and high are negative if the expression removes elements.
   void readIndexed(ExprId id_of_expr, const TensorDesc& desc) {
     const Expression& expr = segment_.expr(id_of_expr);
     ValueId id = expr.inputs[0];
@@ -134,8 +134,8 @@ SpaceTensor layOut(const Analysis& analysis, ValueId id, const TensorDesc& desc,
 // Indices of axes of a space.
 using AxisPositions = boost::container::small_vector<size_t, 6>;
 
-// Returns whether axis `a` should be inside of axis `b`. Each tensor with both axes votes, with its
-// bytes, for the axis along which its stride is smaller.
+// Returns whether axis `a` should be inside of axis `b`. Each tensor with both axes votes for the
+// axis along which it has the smaller stride. The weight of the vote is the number of its bytes.
 bool belongsInside(const Space& space, size_t a, size_t b) {
   double votes = 0;
   for (const SpaceTensor& tensor : space.tensors) {
@@ -146,15 +146,15 @@ bool belongsInside(const Space& space, size_t a, size_t b) {
     for (size_t i = 0; i < space.extents.size(); ++i) {
       if (tensor.strides[i] != 0) bytes *= static_cast<double>(space.extents[i]);
     }
-    // If one input and one output disagree, the output wins: stores with a large stride cost more
-    // than such loads.
+    // If an input and an output of the same size disagree, the output wins: stores with a large
+    // stride cost more than loads with a large stride.
     if (tensor.output) bytes *= 1.25;
     votes += stride_a < stride_b ? bytes : -bytes;
   }
   return votes > 0;
 }
 
-// Sorts the axes. The votes need not be transitive, so this is an insertion sort, not std::sort.
+// Sorts the axes. The votes need not be transitive, so std::sort is not possible.
 void orderAxes(const Space& space, AxisPositions& axes) {
   for (size_t i = 1; i < axes.size(); ++i) {
     for (size_t j = i; j > 0 && belongsInside(space, axes[j - 1], axes[j]); --j) {
@@ -317,8 +317,8 @@ Space coalesce(const Fusion& segment, const Analysis& analysis, const AxisExtent
   for (SpaceCoordinate& coordinate : space.coordinates) coordinate.axis = -1;
   space.indexed = std::move(raw.indexed);
   appendMerged(raw, kept, space);
-  // A space without kept axes gets a kept axis of one element. If there are no reductions, its
-  // stride is 1, so that the kernel also serves longer tensors.
+  // A space without kept axes gets a kept axis of one element. If there are no reductions, all
+  // tensors have stride 1 along this axis, so that the kernel text also serves longer tensors.
   if (kept.empty()) appendUnitAxis(space, analysis.reductions.empty() ? 1 : 0);
   space.kept = space.extents.size();
   appendMerged(raw, reduced, space);

@@ -27,8 +27,9 @@ struct SpaceTensor {
   // For outputs in the workspace: the distance between the partial results of neighbouring parts,
   // in elements. A part is one of Schedule::splits ranges, or a part of ColumnSums.
   int64_t part_stride = 0;
-  // Not negative: the kernel adds the elements to this column accumulator (TileProgram::columns),
-  // which it stores in the workspace as one part. `operand` is then an output that has no memory.
+  // Not negative: the kernel adds the elements to this accumulator of a column reduction
+  // (TileProgram::columns). It stores the sums of each part in the workspace. `operand` is then an
+  // output that has no memory.
   int column = -1;
   int32_t alignment = kFullAlignment;  // alignment of the first element, in bytes
 
@@ -54,10 +55,11 @@ struct IndexedTensor {
   AxisNumbers strides;  // elements, per logical axis
 };
 
-// The iteration space of one launch. Reductions combine elements along the reduced axes. All other
-// axes are kept axes. Kept axes come first, then reduced axes, and each group is ordered from
-// outermost to innermost. Every space has at least one kept axis, and at least one reduced axis if
-// the segment has reductions. If there is no such axis, coalesce() adds an axis of extent 1.
+// The iteration space of one launch. Reductions combine elements along the *reduced* axes. All
+// other axes are *kept* axes. Kept axes come first, then reduced axes, and each group is ordered
+// from outermost to innermost. Every space has at least one kept axis, and at least one reduced
+// axis if the segment has reductions. If there is no such axis, coalesce() adds an axis of extent
+// 1.
 struct Space {
   AxisNumbers extents;
   size_t kept = 0;  // number of kept axes
@@ -66,7 +68,7 @@ struct Space {
   std::vector<IndexedTensor> indexed;                   // in the order of the segment's inputs
   AxisNumbers widths;                                   // values of Analysis::widths
 
-  int64_t keptCount() const;
+  int64_t keptCount() const;     // number of elements along the kept axes
   int64_t reducedCount() const;  // number of elements along the reduced axes; 1 without reductions
   bool hasReduced() const { return kept < extents.size(); }
 };
@@ -90,8 +92,9 @@ TensorDesc denseDescOf(const Fusion& segment, const Analysis& analysis, const Ax
                        ValueId id);
 
 // Creates the space of a segment. The function maps the operands to the axes of `analysis`, drops
-// axes of extent 1, and orders kept and reduced axes by strides. Then it merges neighbouring axes
-// if the strides of every tensor allow this.
+// axes of extent 1, and orders the kept and the reduced axes by strides. Then it merges
+// neighbouring axes if the strides of every tensor allow this and no body uses the index along one
+// of them.
 Space coalesce(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents,
                DescList inputs, DescList outputs);
 

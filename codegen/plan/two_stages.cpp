@@ -18,7 +18,7 @@ AxisNumbers keptStrides(const Space& space) {
   return strides;
 }
 
-// Returns the computation of the second stage. Its loop body loads the partial results of each
+// Returns the computation of the second launch. The loop body loads the partial results of each
 // accumulator as elements.
 Computation combineComputation(const Computation& whole, size_t first_partial) {
   Computation second;
@@ -40,7 +40,7 @@ Computation combineComputation(const Computation& whole, size_t first_partial) {
   return second;
 }
 
-// Collects the entries of `all` that are used, in the order of their first use, and gives them new
+// Collects the tensors of `all` that are used, in the order of their first use, and gives them new
 // indices.
 template <class Tensor>
 class UsedTensors {

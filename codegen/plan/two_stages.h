@@ -10,8 +10,9 @@
 
 namespace heddle::codegen {
 
-// All decisions about a segment for one set of shapes. Loops compute the segment in one sweep over
-// the space. If a reduction is split into ranges, `second` combines the partial results of `first`.
+// All decisions about a segment that loops compute, for one set of shapes. The loops pass over the
+// elements of the space once. If a reduction is split into ranges, there are two launches: `first`
+// stores a *partial result* per range in the workspace, and `second` combines these.
 struct Decision {
   Computation computation;
   NestRequest first;
@@ -20,8 +21,8 @@ struct Decision {
   int64_t workspace_bytes = 0;
 };
 
-// Makes all decisions about such a segment. The names of the entry points end with `suffix`.
-// `choice` changes the schedule of the first launch (codegen/plan/schedule.h).
+// Makes all decisions about a segment. The names of the entry points end with `suffix`. `choice`
+// changes the schedule of the first launch (codegen/plan/schedule.h).
 Decision decideLoops(const Fusion& segment, const Analysis& analysis, const Space& space,
                      Target target, const std::string& suffix, const KernelChoice* choice);
 
@@ -38,7 +39,7 @@ SplitSpaces splitSpaces(const Space& space, const std::vector<DType>& types, int
 std::vector<DType> partialTypes(const IdVector<AccumulatorId, Accumulator>& accumulators);
 
 // Divides a reduction into d.first.schedule.splits ranges (codegen/plan/schedule.h). `d.first` then
-// stores its accumulators as partial results in the workspace, and `d.second` combines them.
+// stores the states of its accumulators as partial results, and `d.second` combines them.
 void splitInTwo(Decision& d, const Space& space, const std::string& suffix);
 
 // Removes the tensors that `request` does not access, and renumbers the other tensors in the bodies
