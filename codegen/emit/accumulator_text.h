@@ -20,9 +20,9 @@ std::string identityText(const Accumulator& a);
 // Returns the expression that combines the state `into` with `element`, which is another state. If
 // the accumulator is not joint, `element` may also be one element.
 std::string combineText(const Accumulator& a, const std::string& into, const std::string& element);
-// Returns the expression that the loop body adds to the state. If a.adds_states is set, this is
-// another state. Otherwise it is the value of node `a.element`, converted to `a.type`. `prefix` is
-// the prefix of the names of nodes (writeNodes() in codegen/emit/kernel_text.h).
+// Returns the expression of what the loop body combines with the state. If a.adds_states is set,
+// this is another state. Otherwise it is the value of node `a.element`, converted to `a.type`.
+// `prefix` is the prefix of the names of nodes (writeNodes() in codegen/emit/kernel_text.h).
 std::string elementText(const Body& body, const Accumulator& a, const std::string& prefix);
 // Cuda: returns the expression that combines the state `into` with the element of the loop body.
 // For an f32 sum of f32 products, the expression calls hd::multiplyAdd(), which takes half the

@@ -267,7 +267,7 @@ class CudaEmitter {
     out_.close();
   }
 
-  // Writes the variables that say which kept item this thread computes, and which share of it.
+  // Writes the variables that say which kept item this thread reduces, and which share of it.
   void writeThreadRoles() {
     int32_t columns = s_.block / s_.reduce_threads;
     if (inner_) {

@@ -40,8 +40,8 @@ std::string applyText(std::string_view text, const std::string& a, const std::st
                       const std::string& c = {}, const std::string& d = {});
 
 // The expressions of what a body reads: tensors, accumulators and coordinates. They differ between
-// the emitters. A tensor is given by Node::index of a Load, which is a tile in a tile program
-// (codegen/plan/body.h, codegen/tile/program.h).
+// the emitters. Below, `tensor` is Node::index of a Load (codegen/plan/body.h). In a tile program,
+// this is the number of a tile (codegen/tile/program.h).
 struct LeafText {
   std::function<std::string(int tensor)> element;  // element of a tensor, in storedType()
   std::function<std::string(AccumulatorId accumulator)> result;  // final state of an accumulator
@@ -56,7 +56,8 @@ struct LeafText {
   bool rounds_at_stores = false;
 };
 
-// Returns the name of the object that a thread keeps for the op of a node (OpDef::state).
+// Returns the name of the object that a thread keeps for the op of a node (OpDef::state in
+// ir/ops/op.h).
 std::string stateName(const std::string& prefix, NodeId node);
 
 // Declares the objects that a thread keeps for the ops of `body` (OpDef::state). Call this before

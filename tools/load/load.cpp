@@ -113,8 +113,8 @@ class LoadTest {
   }
 
  private:
-  // The caches hold fewer plans than there are shapes, so that threads drop and create plans all
-  // the time.
+  // The caches hold fewer plans than the default number of shapes, so that threads drop and create
+  // plans all the time.
   static host::CompileOptions smallCaches() {
     host::CompileOptions options;
     options.caches.plans = 100;

@@ -12,7 +12,7 @@
 namespace heddle::random {
 
 // Runs the fusion on a device with the memory layouts of the case, and returns its outputs. A
-// scalar output becomes a 0-d tensor. `images` may be nullptr.
+// scalar output becomes a tensor without axes. `images` may be nullptr.
 std::vector<HostTensor> runOn(host::Device& device, codegen::ImageCache* images,
                               const FusionCase& fusion_case);
 
