@@ -35,8 +35,8 @@ probe() {
   mapfile -t optional < <(grep . "$probe_dir/optional.txt" || true)
 }
 
-# Sets `missing` to the Debian packages of everything that is missing, and `optional` to those that
-# heddle is also built without.
+# Sets `missing` to the missing Debian packages that heddle needs, and `optional` to the missing
+# packages that heddle is also built without.
 find_missing() {
   missing=()
   optional=()

@@ -31,7 +31,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr size_t kMostOutput = size_t{1} << 20;
 
-// The child processes and folders that endChildProcesses() must end or remove.
+// The child processes that endChildProcesses() must end, and the folders that it must remove.
 struct Outliving {
   std::mutex mutex;
   bool ended = false;  // endChildProcesses() was called
@@ -83,7 +83,7 @@ bool endsBefore(pid_t pid, SteadyClock::time_point end) {
 // Reads the output of a child process, and keeps the first kMostOutput bytes. Stops when all
 // writers have closed the pipe, or when the process has ended and the pipe is empty. The reason for
 // the second case: a process in the background, which the child has started, may keep the pipe
-// open. Returns false if neither has happened at `end`.
+// open. Returns false if neither has happened before `end`.
 bool readUntil(int pipe, pid_t pid, SteadyClock::time_point end, std::string& text) {
   constexpr int kPollingMilliseconds = 50;
   char buffer[4096];
@@ -140,8 +140,8 @@ std::vector<pid_t> stopWithDescendants(std::vector<pid_t> all) {
   return all;
 }
 
-// Sends SIGTERM to all processes, so that a compiler removes its temporary files. Kills the
-// remaining processes after 0.2 s.
+// Sends SIGTERM to all processes, so that a compiler can remove its temporary files. Kills the
+// processes that still run after 0.2 s.
 void endAll(const std::vector<pid_t>& all) {
   constexpr int kPolls = 20;
   constexpr auto kPollingInterval = std::chrono::milliseconds(10);
@@ -233,8 +233,8 @@ void endChildProcesses() noexcept {
     std::error_code ignored;
     for (const std::string& folder : all.folders) std::filesystem::remove_all(folder, ignored);
   } catch (const std::exception&) {
-    // This process is out of memory. It must still exit, so the remaining programs and folders
-    // stay.
+    // This process is probably out of memory. It must still exit, so the remaining programs and
+    // folders stay.
   }
 }
 

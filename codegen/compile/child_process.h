@@ -10,9 +10,9 @@ namespace heddle::codegen {
 
 struct ProcessResult {
   bool started = false;
-  int start_error = 0;     // errno if it did not start; ENOENT: there is no such program
-  bool timed_out = false;  // it was ended because of the time limit
-  int exit_code = -1;      // 128 + signal if a signal killed it
+  int start_error = 0;     // errno if the program did not start; ENOENT: there is no such program
+  bool timed_out = false;  // runProcess() has ended the program because of the time limit
+  int exit_code = -1;      // 128 + signal if a signal killed the program; -1 if it did not start
   // The first 1 MiB of stdout and stderr, in the order of arrival; or why the program did not
   // start.
   std::string output;
@@ -25,14 +25,14 @@ ProcessResult runProcess(const std::vector<std::string>& command,
                          std::chrono::milliseconds limit = std::chrono::minutes(10));
 
 // Ends all running programs that runProcess() started, with their descendants, and removes the
-// folder of every TempFolder. Call this right before _exit(), even if other threads are still in
-// runProcess(). Afterwards runProcess() starts no program, and the constructor of TempFolder
-// throws. Takes 0.2 s if a program ignores SIGTERM. Thread-safe.
+// folder of every TempFolder. Call this right before _exit(). Other threads may still be in
+// runProcess(). After this call, runProcess() starts no program, and the constructor of TempFolder
+// throws UserError. The call takes 0.2 s if a program ignores SIGTERM. Thread-safe.
 void endChildProcesses() noexcept;
 
-// A new folder that only this user may enter, under $TMPDIR (default: /tmp). The destructor
-// removes the folder with its contents. The constructor throws UserError if it cannot create the
-// folder, or if another user could replace the folder by a different one.
+// A new folder that only this user may enter, under $TMPDIR (default: /tmp). The destructor removes
+// the folder with its contents. The constructor throws UserError if it cannot create the folder, or
+// if another user could replace the folder by another folder.
 //
 // A process holds a lock on each of its folders. The first TempFolder of a process removes
 // unlocked folders of this user, which killed processes have left.

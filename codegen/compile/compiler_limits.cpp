@@ -25,8 +25,8 @@ std::mutex compilers_mutex;
 std::condition_variable compiler_ended;
 int running_compilers = 0;
 
-// Throws UserError if the system cannot start `processes` more threads. It could then not start as
-// many processes either.
+// Throws UserError if the system cannot start `processes` more threads. The same limit applies to
+// threads and processes.
 void checkProcessLimit(int processes) {
   std::promise<void> end;
   const std::shared_future<void> ended = end.get_future().share();
@@ -50,7 +50,7 @@ void checkProcessLimit(int processes) {
 
 struct Limit {
   __rlimit_resource resource;
-  rlim_t enough;  // a limit of at least this value never makes a compiler fail
+  rlim_t enough;  // a smaller limit is reported as the reason of a failure
   const char* what;
   const char* option;  // option of the command ulimit
 };

@@ -11,24 +11,25 @@ namespace heddle::codegen {
 // minutes.
 std::chrono::milliseconds compilerTimeLimit();
 
-// One of these objects exists while a compiler runs. The limit on processes must suffice for the
-// processes of all compilers that run at the same time. Otherwise GCC would retry for many seconds
-// before it fails.
+// Create an object of this class before a compiler is started, and destroy it after the compiler
+// has ended. The constructor ensures that the system can start the processes of all compilers that
+// run at the same time. Otherwise GCC would retry for many seconds before it fails.
 class RunningCompiler {
  public:
-  // Waits for the end of other compilers of this process if the limit does not suffice for all.
-  // Throws UserError if it does not even suffice for one.
+  // Waits for the end of other compilers of this process if the system cannot start the processes
+  // of all. Throws UserError if it cannot even start the processes of one compiler.
   RunningCompiler();
   ~RunningCompiler();
   RunningCompiler(const RunningCompiler&) = delete;
   RunningCompiler& operator=(const RunningCompiler&) = delete;
 };
 
-// Throws UserError if the compiler failed because of this machine. Otherwise the user would get the
-// wrong message that there is no compiler. The function checks these reasons:
-// - The compiler did not start, or exceeded its time limit.
-// - The disk of `folder` is full.
+// Throws UserError if the compiler probably failed because of this machine. Otherwise the user
+// would get the wrong message that there is no compiler. The function checks these reasons:
+// - The compiler did not start, although it is an executable program.
+// - The compiler exceeded its time limit.
 // - A resource limit of this process is small.
+// - The disk of `folder` is full.
 void checkMachine(const ProcessResult& result, const std::string& program,
                   const std::string& folder);
 

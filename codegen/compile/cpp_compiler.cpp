@@ -40,7 +40,7 @@ const std::vector<std::string> kFlags = {
 #endif
 };
 
-// More options. The compiler is called with the first of these lists with which it works.
+// More options. heddle uses the first of these lists with which the compiler works.
 const std::vector<std::vector<std::string>> kVariants = {
     // GCC with libmvec. Two options save a tenth of the compile time:
     // - -fno-version-loops-for-strides: the text of a kernel already says which strides are 1.
@@ -52,8 +52,8 @@ const std::vector<std::vector<std::string>> kVariants = {
 
 // The largest number of kernels in one run of the compiler. Each run has a fixed cost. For example,
 // with GCC 12, 10 kernels take 1.9 s of CPU time in ten runs, and 1.1 s in one run. If cores are
-// idle, several runs at the same time are faster nevertheless, and ImageCache
-// (codegen/compile/image_cache.h) uses smaller groups.
+// idle, several runs at the same time are still faster. ImageCache (codegen/compile/image_cache.h)
+// then compiles smaller groups.
 constexpr size_t kMostAtOnce = 16;
 
 constexpr int64_t kLargestOutput = int64_t{1} << 28;
@@ -72,7 +72,7 @@ std::vector<std::byte> readImage(const std::string& path, const std::string& pro
   return image;
 }
 
-// A compiler that works.
+// A compiler that works with `options`.
 struct FoundCompiler {
   std::string program;
   std::string identity;
@@ -118,8 +118,8 @@ class CppCompiler : public KernelCompiler {
   FoundCompiler found_;
 };
 
-// Returns whether the compiler creates a shared object with kFlags and these options. Appends the
-// messages of the compiler to `why`.
+// Returns whether the compiler creates a shared object with kFlags and these options. If not,
+// appends the reason to `why`.
 bool works(const std::string& program, const std::vector<std::string>& options, std::string& why) {
   TempFolder folder;
   const std::string in = folder.path() + "/probe.cpp";
@@ -146,14 +146,15 @@ bool works(const std::string& program, const std::vector<std::string>& options, 
   return false;
 }
 
-// Returns the compiler, its version, its flags and its predefined macros. With -march=native, the
-// macros name every CPU feature that the compiler uses on this machine.
+// Returns a text with the name of the compiler, its version, its flags and its predefined macros.
+// With -march=native, the macros name every CPU feature that the compiler uses on this machine.
 std::string identify(const std::string& program, const std::vector<std::string>& options) {
   const ProcessResult version = runProcess({program, "--version"}, compilerTimeLimit());
   const ProcessResult macros =
       runProcess({program, "-march=native", "-O3", "-dM", "-E", "-x", "c++", "/dev/null"},
                  compilerTimeLimit());
-  // Without the version, the cache could return images of another compiler.
+  // Without the version or the macros, the cache could return images of another compiler or for
+  // another CPU.
   for (const ProcessResult* result : {&version, &macros}) {
     HEDDLE_USER_CHECK_CODE(
         CompileFailure, result->started && !result->timed_out && result->exit_code == 0,
@@ -191,8 +192,8 @@ std::optional<FoundCompiler> findCompiler(const std::string& chosen, std::string
 }  // namespace
 
 std::unique_ptr<KernelCompiler> makeCppCompiler(std::string& why) {
-  // The search takes several processes, and a process may create many devices. Therefore the
-  // process searches once for each value of these variables.
+  // The search starts several processes, and a process may create many devices. The process
+  // therefore searches once for each value of these variables, unless no compiler works.
   static std::mutex mutex;
   static std::map<std::pair<std::string, std::string>, FoundCompiler> found;
   why.clear();

@@ -12,11 +12,12 @@
 namespace heddle::codegen {
 namespace {
 
-// Reads the headers of an ELF file. All positions in these headers may be wrong.
+// Reads the headers of an ELF file. Every number in these headers may be wrong.
 class ElfReader {
  public:
   ElfReader(const ReadAt& read, uint64_t size) : read_(read), size_(size) {}
 
+  // Returns what is wrong with the file, or an empty text.
   std::string fault() {
     const char* const begin = "it does not begin like an ELF file of 64 bits";
     if (size_ == 0) return "it has 0 bytes";
@@ -32,7 +33,8 @@ class ElfReader {
     return fmt::format("its end is missing: it has {} bytes, and its headers name {}", size_, end_);
   }
 
-  // Requires that fault() has returned an empty text.
+  // Returns whether the file has a section with this name. Requires that fault() has returned an
+  // empty text.
   bool hasSection(const std::string& name) {
     Elf64_Shdr names;
     if (header_.e_shstrndx >= header_.e_shnum || !section(header_.e_shstrndx, names)) return false;

@@ -7,19 +7,19 @@
 
 namespace heddle::codegen {
 
-// Reads `bytes` bytes at `offset` of a file to `to`. Returns false if that fails.
+// Reads `bytes` bytes at `offset` of a file into `to`. Returns false if this fails.
 using ReadAt = std::function<bool(uint64_t offset, void* to, uint64_t bytes)>;
 
-// Checks that an ELF file of `size` bytes contains everything that its headers name. Compiled
-// kernels are ELF files: shared libraries for the CPU, cubins for CUDA. Returns what is wrong, for
-// example "it has 0 bytes", or an empty text. Call this before dlopen() or the CUDA driver loads an
-// image. If the end of the image is missing, dlopen() can end the process, and the driver does not
-// say why it refuses the image.
+// Checks that an ELF file of `size` bytes contains the sections and segments that its headers name.
+// Returns what is wrong, for example "it has 0 bytes". Returns an empty text if nothing is wrong.
+// Compiled kernels are ELF files: shared libraries for the CPU, cubins for CUDA. Call this before
+// dlopen() or the CUDA driver loads an image. If the end of the image is missing, dlopen() can end
+// the process, and the driver does not say why it refuses the image.
 std::string faultOfElf(const ReadAt& read, uint64_t size);
 std::string faultOfElf(std::string_view image);
 
-// Returns what is wrong with a cubin: the result of faultOfElf(), or a kernel that is missing.
-// `entry` is the name of the kernel.
+// Returns what is wrong with a cubin: the result of faultOfElf(), or that it has no kernel `entry`.
+// Returns an empty text if nothing is wrong.
 std::string faultOfCubin(std::string_view image, const std::string& entry);
 
 }  // namespace heddle::codegen

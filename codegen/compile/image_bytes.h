@@ -9,9 +9,10 @@
 
 namespace heddle::codegen {
 
-// Counts the bytes of images that a cache holds, and of the texts by which it finds them. Several
-// texts may share one image, whose bytes count once. Images from the disk share nothing, even if
-// one run of the compiler created them together. Not thread-safe.
+// Counts the bytes of images that a cache holds, and of the texts by which it finds them. If
+// several texts share one image, its bytes count once. Each image that was loaded from disk has one
+// text. Its bytes therefore count separately, even if one compiler run created the image for
+// several texts. Not thread-safe.
 class ImageBytes {
  public:
   using Image = std::shared_ptr<const KernelImage>;

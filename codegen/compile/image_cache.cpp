@@ -29,7 +29,8 @@ using Image = std::shared_ptr<const KernelImage>;
 // Returns the number of compilers to run at the same time. Each run of a compiler uses one core.
 size_t coresToUse() { return static_cast<size_t>(usableCpus()); }
 
-// Runs work(i) for every i below `count` on a few threads. `work` must not throw.
+// Runs work(i) for every i below `count`, on this thread and up to coresToUse() - 1 others. `work`
+// must not throw.
 template <class Work>
 void forEachOnThreads(size_t count, const Work& work) {
   std::atomic<size_t> next{0};
@@ -58,7 +59,7 @@ struct Wanted {
 
 using Group = std::vector<Wanted*>;
 
-// Divides the sources into groups that are compiled together.
+// Divides the sources into groups. One run of the compiler compiles a group.
 std::vector<Group> groupsOf(const Group& wanted, const KernelCompiler& compiler) {
   const size_t most = compiler.mostAtOnce();
   const size_t fewest = (wanted.size() + most - 1) / most;
@@ -122,8 +123,8 @@ struct ImageCache::Impl {
     }
   }
 
-  // Publishes the claimed images. If a source did not compile, drops the claim instead. Another
-  // thread that waits for this image then compiles the source itself, and gets the same error.
+  // Publishes the claimed images. If a source did not compile, or if there is no memory left, drops
+  // the claim instead. Another thread that waits for this image then compiles the source itself.
   void publish(std::vector<Wanted>& wanted) {
     std::lock_guard lock(mutex);
     for (Wanted& w : wanted) {
@@ -135,7 +136,7 @@ struct ImageCache::Impl {
     finished.notify_all();
   }
 
-  // Stores the image of a claimed source. Returns false if there is no memory left.
+  // Stores the image of a claimed source in `images`. Returns false if there is no memory left.
   bool hold(const Wanted& w) noexcept {
     try {
       bytes.add(w.image, w.key.text);
@@ -146,8 +147,8 @@ struct ImageCache::Impl {
     return true;
   }
 
-  // Drops the least recently used images until the rest fits. Skips images that others hold,
-  // because this would free no memory.
+  // Drops the least recently used images until the rest fits. Keeps images that callers hold,
+  // because dropping them would free no memory.
   void dropOldest() {
     if (bytes.total() <= most_bytes) return;
     std::vector<std::pair<int64_t, const std::string*>> unused;

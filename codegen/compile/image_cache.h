@@ -9,28 +9,34 @@
 
 namespace heddle::codegen {
 
-// A cache of kernel images on disk. Thread-safe; many processes may share a folder.
-// - The key consists of the source text, the runtime header and the compiler identity. Files are
-//   named by the SHA-256 hash of the key. The full key is also stored and compared.
+// A cache of kernel images, in memory and in a folder on disk. Thread-safe. Several processes may
+// share a folder.
+// - The key of an image consists of the target, the compiler identity, the runtime header and the
+//   source text. The SHA-256 hash of the key names the files of the image. The cache also stores
+//   and compares the full key.
 // - The folder must be private: it and its files belong to this user, and no other user may write
-//   to them. Otherwise the cache prints a message on stderr, and uses a new temporary folder, which
-//   is removed when the process ends.
+//   to them (PrivateFolder). If the folder is not private or cannot be opened, the cache prints a
+//   message to stderr and uses a new temporary folder, which is removed when the process ends.
 // - An image is stored only if it contains every kernel of its source. The cache loads a C++ image
-//   and looks up each kernel. It does not load a CUDA image. Instead it checks the ELF headers of
-//   the image, and requires a section for each kernel.
-// - A file is written under a temporary name and then renamed. The hash of an image is checked
-//   before it is used. A damaged image is compiled again and replaced.
-// - If the folder cannot be written, the cache prints a message on stderr once, and only reads the
-//   folder.
-// - If the folder exceeds `max_bytes`, the least recently used images are removed.
-// - The process holds images in memory. If they exceed `memory_bytes`, it drops images that no
-//   caller holds, least recently used first, and reads them from the folder again when needed.
-// - If several threads of a process request an image, only one of them compiles it.
+//   and looks up each kernel. In a CUDA image, it checks the ELF headers and requires a section for
+//   each kernel.
+// - The cache writes a file under a temporary name and then renames the file. It checks the hash of
+//   an image before it uses the image. If an image is damaged, the source is compiled again, and
+//   the new image replaces the damaged one.
+// - If the folder cannot be written, the cache prints the reason to stderr and still reads the
+//   folder. A process prints at most one message about a folder.
+// - If the files in the folder exceed `max_bytes`, the cache removes the least recently used
+//   images.
+// - The cache holds images in memory. If they exceed `memory_bytes`, the cache drops images that no
+//   caller holds, least recently used first. It reads a dropped image from the folder when a caller
+//   needs it again.
+// - If several threads of a process request an image at the same time, one of them compiles the
+//   source, and the others wait.
 //
-// get() compiles the requested sources that are neither in memory nor in the folder. One run of
-// the compiler takes up to KernelCompiler::mostAtOnce() sources, or fewer if cores would otherwise
-// be idle. Several runs execute at the same time. If a run of several sources fails, each of its
-// sources is compiled alone, so that only the sources with errors fail.
+// get() compiles the requested sources that are neither in memory nor in the folder. One run of the
+// compiler takes up to KernelCompiler::mostAtOnce() sources, or fewer if cores would otherwise be
+// idle. Several runs execute at the same time. If a run of several sources fails, get() compiles
+// each of them alone, so that only the sources with errors fail.
 class ImageCache {
  public:
   // The default folder is $HEDDLE_CACHE_DIR, else $XDG_CACHE_HOME/heddle, else ~/.cache/heddle,
@@ -46,7 +52,7 @@ class ImageCache {
   std::vector<std::shared_ptr<const KernelImage>> get(
       const std::vector<const KernelSource*>& sources, const KernelCompiler& compiler,
       int64_t* compiled = nullptr);
-  int64_t compiled() const;  // number of compiled sources, without images found on disk
+  int64_t compiled() const;  // number of sources that this cache has compiled
   static std::string defaultFolder();
 
  private:

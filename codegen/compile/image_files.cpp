@@ -40,8 +40,8 @@ struct CachedImage {
   int64_t bytes = 0;
 };
 
-// Returns the entries of the folder, least recently used first. Removes incomplete files that a
-// killed process has left.
+// Returns the entries of the folder, least recently used first. Removes temporary files that are
+// older than kUnfinishedSeconds, because a killed process has left them.
 std::vector<CachedImage> imagesIn(const PrivateFolder& folder) {
   std::map<std::string, CachedImage> images;
   const auto earlier = [](const timespec& a, const timespec& b) {
@@ -100,7 +100,7 @@ std::shared_ptr<const KernelImage> ImageFiles::load(const ImageKey& key) {
     }
     image = loadImage(key.target, key.entries, file->bytes, file->file.get());
   } catch (const UserError& error) {
-    // The image can also need a library that is no longer installed.
+    // dlopen() can also fail because the image needs a library that is no longer installed.
     reportCacheOnce(path_,
                     fmt::format("has a damaged image, {}: {}", imageNameOf(key), error.what()),
                     "its kernel is compiled again");

@@ -12,9 +12,9 @@
 
 namespace heddle::codegen {
 
-// The key of an image. `text` contains everything on which the image depends: compiler identity,
-// runtime header and source text. `stem` is the SHA-256 hash of `text` and names the files of the
-// image.
+// The key of an image. `text` contains everything on which the image depends: target, compiler
+// identity, runtime header and source text. `stem` is the SHA-256 hash of `text` and names the
+// files of the image.
 struct ImageKey {
   ImageKey(const KernelSource& source, const KernelCompiler& compiler);
   std::string text;
@@ -23,22 +23,25 @@ struct ImageKey {
   std::vector<std::string> entries;  // KernelSource::entries
 };
 
-// The folder of an ImageCache (see codegen/compile/image_cache.h), which must be a PrivateFolder.
-// An entry consists of two files:
+// The images in the folder of an ImageCache (codegen/compile/image_cache.h). If the folder cannot
+// be a PrivateFolder, a temporary folder replaces it (openOrReport()). An entry consists of two
+// files:
 //   STEM.cubin or STEM.so   the image
 //   STEM.key                size and SHA-256 hash of the image, and the key text; written last
-// A C++ image is loaded through the same file descriptor through which its content was checked.
+// load() checks the content of a C++ image and loads the image through the same file descriptor.
 // Nobody can therefore replace the file in between. Thread-safe.
 class ImageFiles {
  public:
   ImageFiles(std::string folder, int64_t max_bytes);
 
-  // Returns nullptr if the image is missing, damaged, not private, or cannot be loaded. Reports the
-  // first damaged image of the folder.
+  // Returns nullptr if the image is missing, damaged, not private, or cannot be loaded. If the
+  // image is damaged or cannot be loaded, prints a warning to stderr. A process prints at most one
+  // warning per folder.
   std::shared_ptr<const KernelImage> load(const ImageKey& key);
   // Stores one image under each of `keys`. The image must contain the kernels of all these keys.
-  // The names are hard links to one file, or copies if the file system has no hard links. If the
-  // folder cannot be written, reports the reason once.
+  // The image files are hard links to one file, or copies if the file system has no hard links. If
+  // the folder exceeds `max_bytes`, removes the least recently used images. If the folder cannot be
+  // written, prints the reason, unless the process has already printed a warning about this folder.
   void save(const std::vector<const ImageKey*>& keys, std::string_view image);
 
  private:

@@ -16,8 +16,8 @@
 namespace heddle::codegen {
 namespace {
 
-// Returns a path of the descriptor that no earlier call returned. dlopen identifies a loaded
-// library by its path. For a known path it would return the old library, even if the descriptor
+// Returns a path of the descriptor that no earlier call has returned. dlopen() identifies a loaded
+// library by its path. For a known path, it would return the old library, even if the descriptor
 // number now belongs to another file. The path therefore contains a counter, in binary: "/" is 0
 // and "/." is 1.
 std::string uniquePathOf(int file) {

@@ -7,9 +7,9 @@
 
 namespace heddle::codegen {
 
-// Load a shared object, from an open file or from bytes in memory. The result is a handle for
-// dlsym(). The library is unloaded when the last copy of the handle is destroyed. The caller may
-// close `file` after the call. Throw UserError with the reason if this fails.
+// Load a shared object from an open file or from bytes in memory. Return a handle for dlsym(). The
+// library is unloaded when the last copy of the handle is destroyed. The caller may close `file`
+// after the call. Throw UserError with the reason if the library cannot be loaded.
 std::shared_ptr<void> loadLibrary(int file);
 std::shared_ptr<void> loadLibrary(std::span<const std::byte> image);
 

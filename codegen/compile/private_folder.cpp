@@ -50,9 +50,9 @@ std::string temporaryNameFor(const std::string& name) {
   return fmt::format("{}.{}.{}.tmp", name, getpid(), counter.fetch_add(1));
 }
 
-// Renames a complete temporary file, or removes it if that fails. unlinkat() is called in both
-// cases: if both names already refer to the same file, renameat() succeeds without removing
-// `temporary`.
+// Renames a complete temporary file, or removes the file if this fails. The function calls
+// unlinkat() in both cases: if both names already refer to the same file, renameat() succeeds
+// without removing `temporary`.
 bool moveInPlace(int folder, const std::string& temporary, const std::string& name) {
   const bool moved = renameat(folder, temporary.c_str(), folder, name.c_str()) == 0;
   const int reason = errno;
@@ -173,7 +173,7 @@ std::unique_ptr<PrivateFolder> openOrReport(const std::string& path, std::string
   try {
     return std::make_unique<PrivateFolder>(freshFolderFor(path));
   } catch (const std::exception&) {
-    return nullptr;  // for example, there is no place for temporary folders
+    return nullptr;  // for example, no temporary folder can be created
   }
 }
 

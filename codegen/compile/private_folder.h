@@ -15,8 +15,8 @@ namespace heddle::codegen {
 // A folder whose files only this user can have written. Caches of compiled code use such folders,
 // because heddle executes this code.
 //
-// - The folder and each file must belong to the user of this process, and nobody else may have the
-//   permission to write to them.
+// - The folder and each file must belong to the user of this process, and must not be writable by
+//   its group or by others.
 // - The last component of the folder's path and all file names must not be symbolic links. Files
 //   must be regular files.
 // - All checks use open descriptors. Another user can therefore not replace the folder or a file
@@ -24,8 +24,8 @@ namespace heddle::codegen {
 // - Thread-safe. Several processes may share a folder.
 class PrivateFolder {
  public:
-  // Opens the folder, and creates it with its parents if it is missing. Throws UserError if that
-  // fails or if the folder is not private.
+  // Opens the folder. If it is missing, creates it with its parents. Throws UserError if this fails
+  // or if the folder is not private.
   explicit PrivateFolder(const std::string& path);
 
   struct File {
@@ -35,11 +35,11 @@ class PrivateFolder {
   // Opens and reads a file. Returns nullopt if the file is missing, is not private, is not a
   // regular file, or has more than `most` bytes.
   std::optional<File> read(const std::string& name, int64_t most) const;
-  // Creates or replaces a file. Other processes see either the old or the new content, never a
-  // part of it. Returns false with the reason in errno if the file cannot be written.
+  // Creates or replaces a file. Other processes see either the old or the new content, never a part
+  // of the new content. Returns false with the reason in errno if the file cannot be written.
   bool write(const std::string& name, std::string_view bytes) const;
   // Makes `name` a hard link to the file `from`, and replaces an existing file `name`. Returns
-  // false if that fails, for example because the file system has no hard links.
+  // false if this fails, for example because the file system has no hard links.
   bool link(const std::string& from, const std::string& name) const;
   void remove(const std::string& name) const;
   void touch(const std::string& name) const;  // sets the time of the last use to now
@@ -59,14 +59,14 @@ class PrivateFolder {
   FileDescriptor folder_;
 };
 
-// Opens the folder. If that fails, reports the reason on standard error, once per process and
-// folder, and opens a new temporary folder instead. All calls of a process with the same `path`
-// share the temporary folder, and it is removed when the process ends. Returns nullptr if there is
-// no temporary folder either. `consequence` ends the message, for example "kernels are compiled
-// again in each process".
+// Opens the folder. If this fails, reports the reason by reportCacheOnce(), and opens a new
+// temporary folder instead. All calls of a process with the same `path` share the temporary folder.
+// It is removed when the process ends. Returns nullptr if there is no temporary folder either.
+// `consequence` ends the message, for example "kernels are compiled again in each process".
 std::unique_ptr<PrivateFolder> openOrReport(const std::string& path, std::string_view consequence);
 
-// Prints "heddle: the kernel cache PATH WHAT; CONSEQUENCE", once per process and folder.
+// Prints "heddle: the kernel cache PATH WHAT; CONSEQUENCE" to stderr, unless this process has
+// already printed such a message about this folder.
 void reportCacheOnce(const std::string& path, std::string_view what, std::string_view consequence);
 
 }  // namespace heddle::codegen

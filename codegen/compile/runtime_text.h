@@ -7,9 +7,9 @@
 
 namespace heddle::codegen {
 
-// The kernel runtime headers, which the build embeds as text. They define the functions in
-// namespace `hd` that generated kernels call. The headers for CUDA and for C++ define functions
-// with the same names, so the text of an op is the same for both targets.
+// The runtime headers of kernels (codegen/runtime), which the build embeds as text. They define the
+// functions in namespace `hd` that generated kernels call. The headers for CUDA and for C++ define
+// functions with the same names, so the text of an op is the same for both targets.
 extern const std::string_view kRuntimeHeader_cuda_device;
 extern const std::string_view kRuntimeHeader_cuda_runtime;
 extern const std::string_view kRuntimeHeader_cuda_memory;
@@ -32,8 +32,9 @@ extern const std::string_view kRuntimeHeader_cuda_select;
 extern const std::string_view kRuntimeHeader_cuda_library;
 extern const std::string_view kRuntimeHeader_cuda_product;
 
-// Returns the text that must precede every kernel text: types and memory accesses, then the
-// functions of the ops. For CUDA, the functions that need the device come first.
+// Returns the text that must precede the text of a generated kernel: types and memory accesses,
+// then the functions of the ops. For CUDA, the functions that need the device come first, and the
+// joint reductions come last.
 inline std::string runtimeHeader(Target target) {
   const bool cuda = target == Target::Cuda;
   std::string text(cuda ? kRuntimeHeader_cuda_device : kRuntimeHeader_cpu_runtime);

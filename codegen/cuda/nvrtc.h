@@ -11,8 +11,8 @@ namespace heddle::codegen {
 // The machine needs no GPU and no driver.
 std::unique_ptr<KernelCompiler> makeNvrtcCompiler(const std::string& arch);
 
-// Does the same as makeNvrtcCompiler(), for callers that load libheddle_cuda.so with dlopen. The
-// caller owns the result. Returns nullptr if NVRTC cannot start.
+// Does the same as makeNvrtcCompiler(), for callers that load libheddle_cuda.so by dlopen(). The
+// caller owns the result. Returns nullptr if NVRTC does not report its version.
 extern "C" KernelCompiler* heddleMakeNvrtcCompiler(const char* arch);
 
 }  // namespace heddle::codegen

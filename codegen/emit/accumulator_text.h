@@ -7,31 +7,37 @@
 
 namespace heddle::codegen {
 
-// The text of accumulators (codegen/plan/body.h). The state of an ordinary accumulator is a number.
-// Joint accumulators, which only CUDA kernels have, have states with several members.
+// The functions below return the kernel text of accumulators (codegen/plan/body.h). The state of an
+// ordinary accumulator is one number. The state of a joint accumulator (codegen/plan/joint.h) has
+// several members. Only CUDA kernels have joint accumulators.
 
-// Returns the C++ type of a state, and the number of bytes that it takes in shared memory.
+// stateType() returns the C++ type of a state. stateBytes() returns the number of bytes to reserve
+// for it in shared memory, which is at least the size of the type.
 std::string stateType(const Accumulator& a);
 int stateBytes(const Accumulator& a);
 // Returns the expression of a state that contains no elements.
 std::string identityText(const Accumulator& a);
-// Returns the expression that combines the state `into` with `element`. If the accumulator is
-// joint, `element` is another state; otherwise it is one element.
+// Returns the expression that combines the state `into` with `element`, which is another state. If
+// the accumulator is not joint, `element` may also be one element.
 std::string combineText(const Accumulator& a, const std::string& into, const std::string& element);
-// Returns the expression that the loop body adds to the state. If a.adds_states is set, this is
-// another state. Otherwise it is the value of node `a.element`, converted to the accumulator's
-// type.
+// Returns the expression of what the loop body combines with the state. If a.adds_states is set,
+// this is another state. Otherwise it is the value of node `a.element`, converted to `a.type`.
+// `prefix` is the prefix of the names of nodes (writeNodes() in codegen/emit/kernel_text.h).
 std::string elementText(const Body& body, const Accumulator& a, const std::string& prefix);
-// Cuda: returns the expression that combines the state `into` with the element of the loop body. A
-// sum of products uses hd::multiplyAdd(), which takes half the instructions and rounds less.
+// Cuda: returns the expression that combines the state `into` with the element of the loop body.
+// For an f32 sum of f32 products, the expression calls hd::multiplyAdd(), which takes half the
+// instructions and rounds less.
 std::string accumulateText(const Body& body, const Accumulator& a, const std::string& prefix,
                            const std::string& into);
-// Returns the expression of member `m` of a state.
+// Returns the expression of member `m` of a state. An ordinary state is its only member.
 std::string memberText(const Accumulator& a, const std::string& state, size_t m);
-// Returns the expression of a result. `center` is the expression of JointReductions::center.
+// Returns the expression of the result of `a` from the final state. If `a` is the second reduction
+// of a joint pair, `state` belongs to `a.first`, and `center` is the expression of
+// JointReductions::center ("" if there is none).
 std::string resultText(const Accumulator& a, const std::string& state, const std::string& center);
 
-// Returns whether the loop collects elements in an array and adds them together, by hd::add().
+// Returns whether the loop collects elements in an array, which one call of hd::add() or
+// hd::addSome() adds to the state.
 inline bool addsTogether(const Accumulator& a) {
   return a.joint != JointKind::None && a.hasState() && !a.adds_states;
 }

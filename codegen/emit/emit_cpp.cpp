@@ -7,9 +7,10 @@
 namespace heddle::codegen {
 namespace {
 
-// The number of reduced items in a block. Each block is summed separately, and its sum is added to
-// the total. The rounding error of a long f32 sum then grows with the number of blocks plus the
-// length of a block. Without blocks it would grow with the product of both.
+// The number of reduced items in a block of an outer reduction. The kernel sums each block
+// separately, and adds its sum to the total. The rounding error of a long f32 sum then grows with
+// the number of blocks plus the length of a block. Without blocks, it would grow with the product
+// of both.
 constexpr int kBlockItems = 64;
 
 class CppEmitter {
@@ -96,8 +97,8 @@ class CppEmitter {
   }
 
   void writeLaneLoop(const char* index, const char* begin, const std::string& limit) {
-    // The loop has no dependences between lanes: no two lanes write the same element, and the lane
-    // that updates an element in place also reads it.
+    // The loop has no dependences between lanes: no two lanes write the same element, and if an
+    // element is updated in place, only the lane that writes the element reads it.
     out_.line("#pragma GCC ivdep");
     out_.open(fmt::format("for (Index {0} = {1}; {0} < {2}; ++{0}) {{", index, begin, limit));
   }
@@ -172,9 +173,9 @@ class CppEmitter {
     out_.close();
   }
 
-  // Reduces each item into the arrays `part`, and adds these to the arrays `total`, so that
-  // rounding errors grow slowly (kBlockItems). GCC vectorizes the first loop over an item. The
-  // second loop handles the remaining elements.
+  // Writes text that reduces each item into the arrays `part`, and then combines `part` with the
+  // arrays `total`. Rounding errors therefore grow slowly (kBlockItems). GCC vectorizes the first
+  // loop over an item. The second loop handles the remaining elements.
   void emitInner() {
     writeRange();
     declareAccumulators("total");
@@ -237,7 +238,7 @@ class CppEmitter {
 
   const LoopNest& nest_;
   int32_t lanes_;
-  const StreamedStores* streamed_ = nullptr;  // stores of the loop that is being written
+  const StreamedStores* streamed_ = nullptr;  // nullptr: the current loop has no streamed stores
   TextWriter out_;
 };
 

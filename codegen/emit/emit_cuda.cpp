@@ -175,8 +175,8 @@ class CudaEmitter {
     return leaves;
   }
 
-  // Writes the loop over all lanes of item `slot`. The loop writes outputs to their buffers, and
-  // combines elements with the accumulators.
+  // Writes the loop over all lanes of item `slot`. The loop writes outputs to the arrays `out`, and
+  // combines elements with the accumulators or collects them in the arrays `values`.
   void writeLoopLanes(const char* slot) {
     const Body& body = computation().loop;
     declareStores(body, "out");
@@ -202,9 +202,9 @@ class CudaEmitter {
     out_.close();
   }
 
-  // Returns the entry of the current element in the array whose elements are added together. An
-  // array holds the elements of all items that one step loads. A row has one array, and so has each
-  // column.
+  // Returns the entry of the current element in the arrays `values`, whose elements are added
+  // together. They hold the elements of all items that a thread loads in one step: in one array
+  // (inner reduction) or in one array per column (outer reduction).
   std::string valuePlace(AccumulatorId a, const char* slot) const {
     return inner_ ? fmt::format("values{}[{} * {} + lane]", a, slot, s_.lanes)
                   : fmt::format("values{}[lane][{}]", a, slot);
@@ -220,8 +220,9 @@ class CudaEmitter {
     out_.line("int valid = 0;");
   }
 
-  // Adds the first `valid` elements of the array to the state. Only the last item can have fewer
-  // elements than lanes. The elements that exist are therefore the first ones of the array.
+  // Adds the first `valid` elements of the arrays `values` to the states. Assumes that no item
+  // before the last one of a step has fewer elements than lanes, so that the existing elements are
+  // the first ones of the array.
   void addValues() {
     for (AccumulatorId a : withState(computation().accumulators)) {
       if (!addsTogether(accumulator(a))) continue;
@@ -242,8 +243,8 @@ class CudaEmitter {
         "for (Index first = (Index){1} * {0} + hd::thread(); first < kept_items; "
         "first += (Index){2} * {0}) {{",
         step, is_part_ ? "block" : "hd::block()", is_part_ ? "blocks" : "hd::blocks()"));
-    // All loads of all items precede the first store. The compiler could not move a load before a
-    // store, because both might access the same address.
+    // The kernel loads the vectors of all items before the first store. The compiler could not move
+    // a load before a store, because both might access the same address.
     declareBuffers(computation().loop, "in", s_.unroll);
     declareWindows();
     auto openItem = [&] {
@@ -266,7 +267,7 @@ class CudaEmitter {
     out_.close();
   }
 
-  // Writes which item along the kept axes this thread computes, and which share of the reduction.
+  // Writes the variables that say which kept item this thread reduces, and which share of it.
   void writeThreadRoles() {
     int32_t columns = s_.block / s_.reduce_threads;
     if (inner_) {

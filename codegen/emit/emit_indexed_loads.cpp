@@ -60,7 +60,7 @@ std::string loadAtText(TextWriter& out, const Body& body, NodeId id, const Kerne
     std::string at = computedIndexText(place, access, axis, frame, leaves, prefix);
     if (place.in_block) {
       inside_whole = fmt::format("hd::inside({}, {})", at, access.wholes[axis]);
-      // The subtraction is unsigned, because it may wrap: an index that is looked up can be any
+      // The subtraction is unsigned, because it may overflow: an index from a tensor can be any
       // number.
       at = fmt::format("(long long)((unsigned long long){} - (unsigned long long){})", at,
                        access.begins[axis]);

@@ -39,8 +39,8 @@ void LoopCombiner::lanes(AccumulatorId a) {
                         combineText(accumulator(a), into, fmt::format("acc{}[i]", a))));
 }
 
-// Combines acc[0] of all threads of a row into acc[0] of share 0. The threads are a part of a warp,
-// or several warps, which exchange their states through shared memory.
+// Combines acc[0] of all threads of a row into acc[0] of share 0. If the threads belong to several
+// warps, the warps exchange their states through shared memory.
 void LoopCombiner::row(AccumulatorId a) {
   const Accumulator& acc = accumulator(a);
   const std::string into = fmt::format("acc{}[0]", a);
@@ -61,8 +61,8 @@ void LoopCombiner::row(AccumulatorId a) {
   out_.close();
 }
 
-// All accumulators use the same shared memory, one after another. The last barrier of one
-// accumulator comes before the first store of the next one.
+// All accumulators use the same shared memory, one after another. A barrier separates the last
+// access for one accumulator from the first store for the next one.
 void LoopCombiner::columns() {
   if (s_.reduce_threads == 1) return;
   int bytes = 0;

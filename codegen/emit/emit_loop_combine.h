@@ -6,21 +6,23 @@
 namespace heddle::codegen {
 
 // Writes the CUDA text that combines the accumulators of a LoopNest. When this text begins, each
-// thread has its states in the arrays `acc0`, `acc1`, ... The order of the combination is fixed, so
-// results are reproducible.
+// thread has its states in the arrays `acc0`, `acc1`, ..., one array per accumulator with a state.
+// The text combines the states in a fixed order, so results are reproducible.
 class LoopCombiner {
  public:
   LoopCombiner(TextWriter& out, const LoopNest& nest) : out_(out), nest_(nest), s_(nest.schedule) {}
 
-  // Returns the number of states of a thread: one per lane, or one for all lanes.
+  // Returns the number of states of a thread: one per lane. Exception: an inner reduction that adds
+  // elements together (addsTogether()) has one state for all lanes.
   int32_t states(AccumulatorId a) const;
-  // Declares the arrays. Initially their states contain no elements.
+  // Writes the declarations of the arrays. Their states contain no elements at first.
   void declare();
-  // Combines the states of an inner reduction. In the text, `share` numbers the threads of a row.
-  // At the end, element 0 of the arrays of the thread with share 0 has the result of the row.
+  // Combines the states of an inner reduction. In the text, `share` is the number of a thread among
+  // the threads that reduce the same row. At the end, element 0 of the arrays of the thread with
+  // share 0 has the final state of the row.
   void rows();
-  // Combines the states of an outer reduction. At the end, element `lane` of the arrays of the
-  // thread with share 0 has the result of column `lane`.
+  // Combines the states of an outer reduction, in which each lane has its own column. At the end,
+  // element i of the arrays of the thread with share 0 has the final state of the column of lane i.
   void columns();
 
  private:

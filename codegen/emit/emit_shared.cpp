@@ -17,8 +17,9 @@ std::string argumentsText(const SharedKernel& kernel) {
       kernel.entry, kernel.bodies.size(), kernel.most_parts, kernel.table_bytes, kernel.bytes);
 }
 
-// Writes the calls of the bodies. The text `range` is the range of blocks or tiles of the part that
-// the call computes.
+// Writes the calls of the bodies. `range` is the text of the last arguments: the block and the
+// number of blocks (Cuda), or the first tile and the end of the tiles (Cpp), counted within the
+// part.
 void writeCalls(TextWriter& out, const SharedKernel& kernel, bool by_pointer, const char* range) {
   for (size_t b = 0; b < kernel.bodies.size(); ++b) {
     const std::string& body = kernel.bodies[b];

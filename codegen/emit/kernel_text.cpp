@@ -93,8 +93,8 @@ std::string literalText(const Scalar& value, DType dtype) {
 
 namespace {
 
-// The functions that convert a value to a type that is narrower than its compute type. `round` is
-// for example `hd::roundF16` or `hd::wrapI8`. `saturate` converts a float to an integer type.
+// The functions that convert a value to a dtype. `round` is for example `hd::roundF16` or
+// `hd::wrapI8`. `saturate` converts a float to an integer dtype, and is empty for float dtypes.
 struct Rounding {
   std::string_view round;
   std::string_view saturate;
@@ -234,8 +234,8 @@ bool roundsWhenStored(const Body& body, const Store& store, const KernelFrame& f
   const Access& access = frame.access(store.tensor);
   const Node& node = body.nodes[store.node];
   const bool is_half = access.dtype == DType::BF16 || access.dtype == DType::F16;
-  // A value that a choice (an op with a condition) selects is already rounded, and may be loaded as
-  // a window.
+  // A choice (an op with a condition) selects a value that is already rounded. The choice may also
+  // be a window, which has no float to round.
   const bool computes = node.kind == Node::Kind::Apply && node.conditions == 0;
   return is_half && access.lane == LaneStride::One && computes && node.dtype == access.dtype;
 }

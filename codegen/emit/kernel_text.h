@@ -10,12 +10,13 @@
 
 namespace heddle::codegen {
 
-// Functions that the CUDA and the C++ emitter share.
+// Types and functions that the emitters share. An emitter writes the text of a kernel from a loop
+// nest or a tile program.
 
 // Collects lines and indents them.
 class TextWriter {
  public:
-  void line(std::string_view text);  // "" is an empty line
+  void line(std::string_view text);  // "": writes an empty line
   void open(std::string_view text);  // `text` ends with "{"; the following lines are indented
   void close(std::string_view text = "}");
   std::string take() { return std::move(text_); }
@@ -27,8 +28,9 @@ class TextWriter {
 
 std::string_view storedType(DType dtype);  // C++ type of an element in memory
 std::string_view valueType(DType dtype);   // C++ type of a value in a register
-// literalText() returns the expression of the constant `value`. convertText() returns the
-// expression `text`, converted from one dtype to another.
+// literalText() returns the expression of the constant `value`, rounded to `dtype`. convertText()
+// returns an expression that converts the value of the expression `text` from dtype `from` to dtype
+// `to`.
 std::string literalText(const Scalar& value, DType dtype);
 std::string convertText(const std::string& text, DType from, DType to);
 
@@ -37,30 +39,36 @@ std::string convertText(const std::string& text, DType from, DType to);
 std::string applyText(std::string_view text, const std::string& a, const std::string& b = {},
                       const std::string& c = {}, const std::string& d = {});
 
-// The expressions that differ between CUDA and C++. The text of a node (codegen/plan/body.h) that
-// reads a tensor, an accumulator or a coordinate contains them.
+// The expressions of what a body reads: tensors, accumulators and coordinates. They differ between
+// the emitters. Below, `tensor` is Node::index of a Load (codegen/plan/body.h). In a tile program,
+// this is the number of a tile (codegen/tile/program.h).
 struct LeafText {
   std::function<std::string(int tensor)> element;  // element of a tensor, in storedType()
   std::function<std::string(AccumulatorId accumulator)> result;  // final state of an accumulator
   std::string lane;                                              // number of the current lane
-  // Returns whether all lanes of a tensor have the same element. Not set: it is not known.
+  // Returns whether all lanes of a tensor have the same element. Not set: the lanes may differ.
   std::function<bool(int tensor)> is_one_for_lanes;
-  // Returns the name of the vector that contains the values of node `node`
-  // (codegen/emit/windows.h), or "" if there is none. Not set: there are no windows.
+  // Returns the name of the vector that contains the values of the window `node`
+  // (codegen/emit/windows.h), or "" if the node is no window. Not set: there are no windows.
   std::function<std::string(NodeId node)> window;
-  // true: writeNodes() also defines the values that stores round (roundsWhenStored()).
+  // true: for each store that rounds (roundsWhenStored()), writeNodes() also defines the float that
+  // the store rounds (exactText()).
   bool rounds_at_stores = false;
 };
 
-// Returns the name of the object that the op of a node keeps (OpDef::state).
+// Returns the name of the object that a thread keeps for the op of a node (OpDef::state in
+// ir/ops/op.h).
 std::string stateName(const std::string& prefix, NodeId node);
 
-// Declares the objects that the ops of `body` keep (OpDef::state). Call this before the loop that
-// contains writeNodes().
+// Declares the objects that a thread keeps for the ops of `body` (OpDef::state). Call this before
+// writeNodes(): on CUDA outside of the loop over lanes, so that all lanes use the same object; in
+// C++ inside of the loop, so that the lanes stay independent.
 void writeStates(TextWriter& out, const Body& body, const std::string& prefix);
 // Does the same for a CUDA loop that visits its `lanes` lanes in order, starting at lane 0. An
-// object may then compute the results of all lanes at once (hd::ForLanes). This requires that the
-// last operand of its op grows by 1 per lane, and that all other operands are equal in all lanes.
+// object may then compute the results of all lanes at once (hd::ForLanes). This requires:
+// - `lanes` is a multiple of 4.
+// - The last operand of the op grows by 1 per lane.
+// - All other operands of the op are equal in all lanes.
 void writeLaneStates(TextWriter& out, const Body& body, const std::string& prefix,
                      const KernelFrame& frame, const LeafText& leaves, int lanes);
 
@@ -71,14 +79,14 @@ void writeNodes(TextWriter& out, const Body& body, const KernelFrame& frame, con
 
 // Return the expression of the index of the current element along an axis. An invalid `coordinate`
 // means that the axis has one element. localIndexText() counts from the start of this rank's shard,
-// in the kernel's index type. globalIndexText() counts from the start of the unsharded tensor, in
-// i64.
+// and has the kernel's index type. globalIndexText() counts from the start of the unsharded tensor,
+// and has the type i64.
 std::string localIndexText(const KernelFrame& frame, CoordinateId coordinate,
                            const std::string& lane);
 std::string globalIndexText(const KernelFrame& frame, CoordinateId coordinate,
                             const std::string& lane);
 
-// Returns whether a body contains a node of kind LoadAt.
+// Returns whether a body reads memory at computed indices (nodes of kind LoadAt).
 bool readsMemory(const Body& body);
 
 // Writes the declarations of the locals that node `id` (a Node::Kind::LoadAt) needs. Returns the
@@ -86,7 +94,7 @@ bool readsMemory(const Body& body);
 std::string loadAtText(TextWriter& out, const Body& body, NodeId id, const KernelFrame& frame,
                        const LeafText& leaves, const std::string& prefix);
 
-// Returns the expression of the index along axis `axis` of a tensor that a LoadAt reads.
+// Returns the expression of the index `place`, at which a LoadAt reads a tensor along axis `axis`.
 std::string computedIndexText(const ComputedIndex& place, const IndexedAccess& access, size_t axis,
                               const KernelFrame& frame, const LeafText& leaves,
                               const std::string& prefix);
@@ -102,14 +110,13 @@ std::string exactText(const Store& store, const std::string& prefix);
 // Returns the expression of a node's value, converted to the stored type of `dtype`.
 std::string storedText(const Body& body, NodeId node, DType dtype, const std::string& prefix);
 
-// Returns the indices into Space::tensors of the tensors that a body reads or writes, in ascending
-// order.
+// Returns the tensors that the Load nodes and the stores of a body access, as indices into
+// Space::tensors, in ascending order.
 std::vector<int> tensorsOf(const Body& body);
 
-// Writes the pragma that makes GCC vectorize the loop over the lanes of `accumulators` in a C++
-// kernel, if the loop needs it. GCC unrolls such a loop before it vectorizes it. It then still
-// vectorizes operators such as +, but not functions such as hd::maximum().
-// It does not unroll loops over more than 16 lanes at that time.
+// C++: writes the pragma with which GCC does not unroll the loop over the lanes of `accumulators`,
+// if the loop needs it. GCC unrolls a loop over at most 16 lanes before it vectorizes. In an
+// unrolled loop, it still vectorizes operators such as +, but not functions such as hd::maximum().
 void writeLanePragma(TextWriter& out, const IdVector<AccumulatorId, Accumulator>& accumulators,
                      int32_t lanes);
 
@@ -117,13 +124,14 @@ void writeLanePragma(TextWriter& out, const IdVector<AccumulatorId, Accumulator>
 void writeArguments(TextWriter& out, const KernelFrame& frame);
 // Opens the entry point of a C++ kernel, and writes declarations of locals for its arguments.
 void openCppEntry(TextWriter& out, const KernelFrame& frame);
-// Returns the element in lane `i` of a tensor, whose row begins at the pointer p<tensor>.
+// Returns the expression of the element in lane `i` of a tensor. The pointer p<tensor> points to
+// lane 0.
 std::string cppElement(const KernelFrame& frame, int tensor);
 // Writes declarations of locals for `coordinates`.
 void writeCoordinates(TextWriter& out, const std::vector<Coordinate>& coordinates);
 
 // Return the text of the entry point and of its argument struct. In a kernel source, the runtime
-// header must precede this text.
+// header must precede this text (codegen/compile/runtime_text.h).
 std::string emitCuda(const LoopNest& nest);
 std::string emitCpp(const LoopNest& nest);
 std::string emitCuda(const TileProgram& program);
@@ -132,10 +140,12 @@ std::string emitSquaresCuda(const TileProgram& program);  // emitCuda() of a pro
 std::string emitSquaresCpp(const TileProgram& program);   // emitCpp() of a program with squares
 std::string emitBundlesCpp(const TileProgram& program);   // emitCpp() of a program with bundles
 
-// Returns the text of a pointwise nest as a function of a CUDA kernel that several nests share:
-// `void entry(args, block, blocks)`. In C++, the text of emitCpp() is such a function.
+// Returns the text of a pointwise nest as a function that the kernel of a CUDA shared launch calls:
+// `void entry(args, block, blocks)`. The kernel of a C++ shared launch calls the function of
+// emitCpp().
 std::string emitCudaPart(const LoopNest& nest);
-// Return the text of the kernel of a shared launch, which calls the functions of its parts.
+// Return the text of the kernel of a shared launch. The kernel calls the functions of its parts,
+// whose text must precede this text.
 std::string emitSharedCuda(const SharedKernel& kernel);
 std::string emitSharedCpp(const SharedKernel& kernel);
 

@@ -1,4 +1,5 @@
-// Finds ops whose objects can compute the results of all lanes at once (hd::ForLanes).
+// Declares the objects of ops (OpDef::state), and finds objects that can compute the results of all
+// lanes at once (hd::ForLanes).
 #include <algorithm>
 #include <optional>
 
@@ -14,6 +15,8 @@ class LaneSteps {
   LaneSteps(const Body& body, const KernelFrame& frame, const LeafText& leaves) {
     for (const Node& node : body.nodes) steps_.push_back(stepOf(node, frame, leaves));
   }
+  // Returns whether the last operand of the node grows by 1 per lane, and all lanes have the same
+  // other operands.
   bool grows(const Node& node) const {
     const auto step = [&](NodeId operand) { return steps_[operand]; };
     return !node.operands.empty() && step(node.operands.back()) == 1 &&
@@ -22,7 +25,8 @@ class LaneSteps {
   }
 
  private:
-  // Returns the step of the node, or nullopt if the step is not known or differs between lanes.
+  // Returns by how much the node grows per lane, or nullopt if this is not known or differs between
+  // lanes.
   std::optional<int> stepOf(const Node& node, const KernelFrame& frame,
                             const LeafText& leaves) const {
     switch (node.kind) {

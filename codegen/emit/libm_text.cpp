@@ -15,10 +15,11 @@ namespace {
 struct LibmFunction {
   std::string_view name;
   int operands = 1;
-  bool f32 = true;  // false: cpu_vector_math.h has the function for f32
-  // true: on AVX-512, calls libmvec's function for vectors of 64 bytes. false: calls the one for 32
-  // bytes twice, because this is faster. Measured with glibc 2.36 on Zen 4: two calls take 0.7
-  // times as long for these functions, and 1.1 to 3 times as long for all others.
+  bool f32 = true;  // false: cpu_vector_math.h defines the function for f32
+  // With AVX-512: true: calls libmvec's function for vectors of 64 bytes. false: calls the function
+  // for 32 bytes twice, because this is faster. Measured with glibc 2.36 on Zen 4: compared with
+  // one call for 64 bytes, two calls take 0.7 times as long for the functions with `false`, and 1.1
+  // to 3 times as long for all others.
   bool wide = true;
 };
 constexpr LibmFunction kLibmFunctions[] = {
@@ -47,8 +48,8 @@ constexpr LibmFunction kLibmFunctions[] = {
     {"atan2", 2},
 };
 
-// A function of cpu_math.h that calls libm functions for f64. If `of_f32` is true, it calls them
-// for operands of type f32 too.
+// A function of cpu_math.h that calls libm functions of f64. If `of_f32` is true, it calls these
+// functions even if its operands are f32.
 struct LibmCaller {
   std::string_view name;
   bool of_f32;
@@ -69,6 +70,8 @@ bool callsHd(std::string_view text, std::string_view function) {
   return false;
 }
 
+// Returns whether the text calls a function of kLibmCallers that calls `function`. `f64` says
+// whether the operands in the text are f64.
 bool callsLibmByAnother(std::string_view text, std::string_view function, bool f64) {
   return std::any_of(
       std::begin(kLibmCallers), std::end(kLibmCallers), [&](const LibmCaller& caller) {
@@ -77,7 +80,7 @@ bool callsLibmByAnother(std::string_view text, std::string_view function, bool f
       });
 }
 
-// Returns whether the node needs the function for the type f64 (`f64` is true) or f32.
+// Returns whether the node needs the version of the function for f64 (`f64` is true) or for f32.
 bool needsLibm(const Node& node, const LibmFunction& function, bool f64) {
   if (node.kind != Node::Kind::Apply || !isFloat(node.compute)) return false;
   const bool wide = node.compute == DType::F64;

@@ -7,9 +7,9 @@
 
 namespace heddle::codegen {
 
-// Returns C++ definitions of the libm functions that the bodies call (see
-// codegen/runtime/cpu_math.h). Each definition has an #ifndef guard, so the texts of several
-// kernels can be concatenated.
+// Returns C++ definitions of the functions such as hd_sinf that the bodies call in place of libm
+// functions (codegen/runtime/cpu_math.h explains why). Each definition is guarded by a macro, so
+// the texts of several kernels can be concatenated.
 std::string libmText(const std::vector<const Body*>& bodies);
 
 }  // namespace heddle::codegen

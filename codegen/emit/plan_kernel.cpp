@@ -25,8 +25,9 @@
 namespace heddle::codegen {
 namespace {
 
-// Plans one segment without independent parts. A plan of several sweeps joins the plans of one
-// Planner per sweep. `suffix` makes the names of their entry points different.
+// Plans one segment without independent parts. If each sweep over the rows becomes a launch, the
+// Planner creates another Planner per sweep and joins their plans. `suffix` makes the names of
+// their entry points different.
 class Planner {
  public:
   Planner(const Fusion& segment, const Operands& operands, Target target, const RunSizes& run,
@@ -58,7 +59,7 @@ class Planner {
   }
 
   KernelPlan& plan() { return plan_; }
-  // Returns the layout of each stage of the plan. Entry points are numbered from 0.
+  // Returns the layout of each stage of the plan. The layouts number the entry points from 0.
   std::vector<StageLayout>& layouts() { return layouts_; }
   // Returns the number of temporaries that the plan uses.
   int32_t temporaries() const { return temporaries_; }
@@ -69,6 +70,7 @@ class Planner {
   bool isEmpty() const { return codegen::isEmpty(space_); }
 
   // Adds the segment to shared launches, if it is a pointwise loop nest. Otherwise returns false.
+  // `operands` and `entry` are arguments of SharedLaunches::add().
   bool addTo(SharedLaunches& shared, const std::vector<int>& operands, int32_t entry) {
     if (space_.hasReduced() || hasUnalignedRows(space_, target_) || squaresOf()) return false;
     NestRequest request;
@@ -107,8 +109,9 @@ class Planner {
     layouts_.push_back({{{static_cast<int32_t>(layouts_.size()), 0, args.values()}}});
   }
 
-  // If the sizes do not suit a row program, joint reductions may make one sweep of loops
-  // sufficient. Otherwise each sweep becomes a plan of its own.
+  // Plans a tile program of rows if the sizes suit one. Otherwise one sweep of loops may suffice,
+  // because it computes two reductions together (joint reductions). If it does not, each sweep
+  // becomes a plan of its own.
   void planRows() {
     if (!isFamily(choice_, "sweeps")) {
       std::optional<TileProgram> program =
@@ -142,9 +145,9 @@ class Planner {
     return space;
   }
 
-  // Plans two launches: one computes the rows and adds to the columns, and one combines the parts
-  // of the columns. Returns false, and changes nothing, if the layouts or the sizes do not permit
-  // this.
+  // Plans two launches: the first one computes the rows and adds to the columns, and the second one
+  // combines the parts of the columns. Returns false, and changes nothing, if the layouts or the
+  // sizes do not permit this.
   bool planTogether(const std::vector<ExprId>& columns) {
     const RowPart part = rowPart(segment_, analysis_, extents_, columns);
     const Analysis row_analysis = analyze(part.sweep.segment);
@@ -169,8 +172,8 @@ class Planner {
     };
     std::optional<TileProgram> program = build();
     if (!program) return false;
-    // The program is built twice, because the layout decides the number of parts, and this number
-    // decides where the columns lie in the workspace.
+    // The program is built twice: its layout decides the number of parts, and this number decides
+    // where the columns lie in the workspace.
     d.first.schedule.target = target_;
     d.first.schedule.splits = partsOf(program->layout, target_, rows);
     d.first.reduced_count = space.reducedCount();
@@ -211,8 +214,8 @@ class Planner {
     plan_.stages.push_back(makeStage(program));
   }
 
-  // Plans the sweeps one after another. They share one part of the workspace, and the temporaries
-  // come after this part.
+  // Plans the sweeps one after another. All sweeps use the same part of the workspace. The
+  // temporaries, which later sweeps read, follow this part.
   void planSweeps(const Sweeps& sweeps) {
     made_ = {"sweeps", {}};
     std::vector<KernelPlan> plans;
@@ -314,7 +317,7 @@ Planned planParts(const Fusion& segment, const Analysis& analysis, const Operand
   return planned;
 }
 
-// A choice has no effect on a segment of several parts.
+// Plans a segment. Ignores `choice` if the segment has independent parts.
 Planned planSegment(const Fusion& segment, const Operands& operands, Target target,
                     const RunSizes& run, const Analysis* analysis, const KernelChoice* choice) {
   std::optional<Analysis> own;

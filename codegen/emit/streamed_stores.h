@@ -12,20 +12,23 @@ namespace heddle::codegen {
 
 // The streamed stores of a loop in a C++ kernel. They bypass the caches if the argument `streams`
 // is not 0 (ArgumentValue::Kind::Streams). An ordinary store first reads the line that it changes,
-// so a large output costs twice its bytes. The loop writes a block of elements to a buffer, and
-// hd::stream() then stores the buffer.
+// so a large output moves twice its bytes. Therefore the loop writes a block of elements to a
+// buffer, and hd::stream() then stores the buffer.
 class StreamedStores {
  public:
   static constexpr int kBlockElements = 256;
 
-  // Streams the stores whose lanes are neighbours, except those to the tensors in `excluded`.
+  // Streams the stores whose lanes are neighbours in memory, except stores to the tensors in
+  // `excluded`.
   StreamedStores(const KernelFrame& frame, const Body& body, const std::vector<int>& excluded = {});
 
   bool any() const { return !tensors_.empty(); }
-  // Writes the pointers to which the loop stores the elements [start, end) of the block.
+  // Writes the buffers, and the pointers to which the loop stores a block. In the text, the block
+  // consists of the elements `start` to `end` - 1. The caller declares both variables.
   void open(TextWriter& out) const;
-  // Returns the element in lane `i` of a tensor that the loop stores.
+  // Returns the expression of the element in lane `i` to which the loop stores a value of `tensor`.
   std::string element(int tensor) const;
+  // Writes the calls of hd::stream(), which follow the loop.
   void close(TextWriter& out) const;
 
  private:
@@ -33,7 +36,8 @@ class StreamedStores {
   std::vector<int> tensors_;
 };
 
-// Writes the end of an entry point: other threads see the streamed stores.
+// Writes the last statement of an entry point. It waits until other threads can see the streamed
+// stores.
 inline void finishStreams(TextWriter& out) { out.line("if (streams) hd::finishStreams();"); }
 
 inline StreamedStores::StreamedStores(const KernelFrame& frame, const Body& body,

@@ -9,7 +9,7 @@
 namespace heddle::codegen {
 namespace {
 
-// A comparison in the form `left` < `right`, or the opposite of this comparison.
+// A comparison in the form `left` < `right`, or its negation (`opposite`).
 struct Order {
   NodeId left;
   NodeId right;
@@ -28,7 +28,7 @@ std::optional<Order> orderOf(const Node& node) {
 
 bool isChoice(const Node& node) { return node.text == "({0} ? {1} : {2})"; }
 
-// Marks the nodes on which marked nodes depend, except the operands of nodes in `leaves`.
+// Marks the nodes on which marked nodes depend. Does not follow the operands of nodes in `leaves`.
 void markOperands(const Body& body, const IdVector<NodeId, bool>& leaves,
                   IdVector<NodeId, bool>& marked) {
   for (NodeId id : body.nodes.ids().reversed()) {
@@ -240,9 +240,10 @@ void Windows::writePart(TextWriter& out, NodeId node, const LeafText& leaves,
       outsideText(body_, part, "first"), node));
 }
 
-// Writes a scope in which all indices are computed for lane 0. Its constants have the names of
-// writeNodes() with another prefix. The constant `lanes<node>` has a bit for each lane that takes
-// its value from this part of the window. The text ends as soon as all lanes have values.
+// Writes a scope in which all indices are computed for lane 0. The constants of writeNodes() have
+// the prefix `first` in this scope. The constant `lanes<node>` has a bit for each lane that takes
+// its value from this part of the window. The kernel leaves the scope as soon as all lanes have
+// values.
 void Windows::write(TextWriter& out, NodeId node, const LeafText& leaves,
                     const std::string& to) const {
   const std::vector<NodeId> parts = partsOf(node);

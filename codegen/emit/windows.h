@@ -10,13 +10,14 @@ namespace heddle::codegen {
 
 // The windows of a body. A *window* is a node whose values for all lanes of a vector are loaded at
 // once, before the code that runs per lane. Two kinds of nodes are windows:
-// - a LoadAt (codegen/plan/body.h) whose index grows by one from lane to lane, along an axis in
-//   which the tensor is contiguous. Its value outside of the tensor must be the same for all lanes.
-//   The ops cat, pad, slice and roll create such nodes.
-// - a choice between two windows that no other node uses, if the kernel can compute the condition
-//   once per vector. This is so if the condition is the same for all lanes. It is also so if the
-//   condition compares two integers that each grow by a constant from lane to lane, and the
-//   constants differ by 1. Most vectors then load only one of the two windows.
+// - A LoadAt (codegen/plan/body.h) that reads neighbours in memory: along one contiguous axis, its
+//   index grows by 1 from lane to lane, and along every other axis, all lanes have the same index.
+//   All lanes must have the same value outside of the tensor, and no axis may be sharded
+//   (ComputedIndex::in_block). The ops cat, pad, slice and roll create such nodes.
+// - A choice between two windows. No other node may use these two windows, and the kernel must be
+//   able to compute the condition once per vector. It can if all lanes have the same condition. It
+//   also can if the condition compares two integers that each grow by a constant from lane to lane,
+//   and the constants differ by 1. Most vectors then load only one of the two windows.
 //
 // If vectors have one lane, there are no windows. The body and the frame must live longer than the
 // object.
@@ -27,11 +28,11 @@ class Windows {
 
   // Returns the windows that are not parts of another window, in ascending order.
   const std::vector<NodeId>& nodes() const { return nodes_; }
-  // Returns, for each node of the body, whether the code that runs per lane needs it.
+  // Returns, for each node of the body, whether the code that runs per lane needs the node.
   const IdVector<NodeId, bool>& perLane() const { return per_lane_; }
 
   // Writes the load of window `node` into the vector `to`. The text uses the variable `count`, the
-  // number of lanes that exist. `leaves` must give the expressions of lane 0.
+  // number of lanes that exist. `leaves` must contain the expressions of lane 0.
   void write(TextWriter& out, NodeId node, const LeafText& leaves, const std::string& to) const;
 
  private:
@@ -51,7 +52,7 @@ class Windows {
   const KernelFrame& frame_;
   const int32_t lanes_;
   // Per node: by how much its value grows from lane to lane. nullopt: not known. A node with growth
-  // 0 has the same value in all lanes. A node with a different growth is an i64.
+  // 0 has the same value in all lanes. A node with any other known growth is an i64.
   IdVector<NodeId, std::optional<int>> growth_;
   IdVector<NodeId, bool> is_window_;
   IdVector<NodeId, bool> per_lane_;

@@ -58,7 +58,8 @@ HD_INLINE float exp(float x) {
   return x > 90.0f ? infF32() : above;
 }
 
-// For results that are rounded to 16 bits. Faster approximations would not save time here.
+// Kernels call these two functions for results that are rounded to 16 bits. On the CPU, faster
+// approximations would not save time.
 HD_INLINE float nearExp(float x) { return exp(x); }
 HD_INLINE float nearDivision(float x, float y) { return x / y; }
 

@@ -125,8 +125,8 @@ __device__ inline void storeWord(Word* to, Word word) {
 
 // Returns the next ticket. Each ticket is given to one thread.
 __device__ inline unsigned takeTicket(unsigned* tickets) { return atomicAdd(tickets, 1u); }
-// Counts one more arrival. Returns whether this is arrival number `wanted`. All other threads that
-// have arrived have then finished what they did before.
+// Counts one more arrival. Returns whether this is arrival number `wanted`. If it is, the other
+// threads have completed all memory accesses that they began before their arrivals.
 __device__ inline bool arriveLast(unsigned* arrivals, unsigned wanted) {
   unsigned before;
   asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;"

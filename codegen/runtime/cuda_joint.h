@@ -9,8 +9,8 @@
 namespace hd {
 
 // The maximum of the elements, and a sum of exponentials of the elements.
-// - If `scale` is a number, `sum` is the sum of exp(element) / 2^scale, and no element exceeds 2^4
-//   in this sum. A larger maximum therefore rarely changes the scale.
+// - If `scale` is a number, `sum` is the sum of exp(element) / 2^scale, and no term of this sum
+//   exceeds 2^4. A larger maximum therefore rarely changes the scale.
 // - If `scale` is NaN, `sum` is the sum of exp(element - maximum). This form is for maxima whose
 //   product with log2(e) is infinite or has a large rounding error.
 struct Exponentials {

@@ -98,9 +98,9 @@ __device__ inline float scaleFor(float y) {
 __device__ inline float reciprocalFor(float y) { return 1.0f / (y * scaleFor(y)); }
 // Returns x / y; r is reciprocalFor(y). The compiler computes `scale`, `divisor` and `weight` once,
 // because all calls of a thread have the same y. Three special cases: if y is not regular, the
-// weight 0 makes q the result. If x is infinite or NaN, the excess is NaN, and fminf() returns its
-// other operand, which is too small to change q. If the quotient is 0, the correction is -0, whose
-// addition does not change the sign of q.
+// weight 0 makes q the result. If x is infinite or NaN, so is q. The excess is then NaN, and
+// fminf() returns its other operand, which is finite and does not change q. If the quotient is 0,
+// the correction is -0, whose addition does not change the sign of q.
 __device__ inline float divided(float x, float y, float r) {
   const float scale = scaleFor(y);
   const float divisor = isRegular(y) ? y * scale : nanF32();

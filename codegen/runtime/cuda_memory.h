@@ -88,8 +88,8 @@ struct alignas(kLanes * sizeof(T)) HeldLanes {
   Lanes<kLanes, T> lanes;
 };
 
-// Whether vectors of kLanes elements have fast functions for any address: vectors of 16-bit
-// elements that have several pairs.
+// Whether vectors of kLanes elements have fast functions for unaligned addresses (loadPairs() and
+// storePairs()): vectors of at least two pairs of 16-bit elements have them.
 template <int kLanes, class T>
 constexpr bool kHasPairs = sizeof(T) == 2 && kLanes >= 4;
 // Returns whether the address is aligned for 16-bit words, but not for 32-bit words.
@@ -100,8 +100,8 @@ __device__ inline bool isBetweenWords(const void* address) {
 // Loads a complete vector of 16-bit elements from any address, mostly as words of 32 bits. load()
 // does not call this function, because a branch for incomplete vectors would delay later loads.
 // There are no branches, so that a thread can begin several loads before it waits for the first
-// one. Between words, the first and the last element are loaded alone: no other bytes than those of
-// the elements are read.
+// one. If the address is between words, the first and the last element are loaded alone, so that
+// the function reads only the bytes of the elements.
 template <int kLanes, class T>
 __device__ inline void loadPairs(Pack<kLanes, T>& to, const T* from) {
   constexpr int kPairs = kLanes / 2;
@@ -220,7 +220,7 @@ __device__ inline void loadPart(Lanes<kLanes, T>& to, const T* from, bool whole,
     if (i >= first && i < end) to.set(i, from[i]);
   }
 }
-// Loads a part of `to[at]`. The thread must call awaitCopies() before it reads the vector.
+// Does loadPart() for `to[at]`. The thread must call awaitCopies() before it reads the vector.
 template <int kLanes, class T>
 __device__ inline void holdPart(const SharedArray<HeldLanes<kLanes, T>>& to, int at, const T* from,
                                 bool whole, int first, int end) {
@@ -305,7 +305,7 @@ template <int kLanes, class T, class Index>
 __device__ inline void loadWindow(Lanes<kLanes, T>& to, const T* line, long long first,
                                   Index extent, T outside, unsigned wanted) {
   typedef Pack<kLanes, T> P;
-  if (wanted == 0) return;  // for example, another part of a cat
+  if (wanted == 0) return;  // for example, all lanes are in another part of a cat
   const T* const from = line + first;
   // The number of indices at which a complete vector may begin.
   const Index begins = extent < kLanes ? 0 : extent - (kLanes - 1);

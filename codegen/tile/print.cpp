@@ -58,7 +58,8 @@ class ProgramPrinter {
 
   const std::string& name(TileId tile) const { return program_.tiles[tile].name; }
 
-  // Returns the names of an accumulator and of the second reduction of its pair.
+  // Returns the name of an accumulator, and of the second reduction of its joint pair if there is
+  // one.
   std::string names(AccumulatorId a) const {
     const IdVector<AccumulatorId, Accumulator>& all = program_.frame.accumulators;
     for (AccumulatorId other : all.ids()) {

@@ -41,16 +41,16 @@ struct LoadTile {
   // (TileProgram::columns), whose blocks process one row after another.
   enum class When : uint8_t {
     Row,    // when the block begins a row
-    Once,   // before the first row; the tile is the same for all rows
-    Ahead,  // while the previous row is processed, so that the threads need not wait
+    Once,   // before the block begins its first row; the tile is the same for all rows
+    Ahead,  // while the block processes the previous row, so that its threads need not wait
   };
   int tensor = 0;  // index into KernelFrame::accesses
   TileId tile;
   When when = When::Row;
 };
 
-// Reads a tile of a square and transposes it, because the tensor is contiguous along the second
-// innermost axis, not along the innermost one. CUDA: threads exchange the tile through shared
+// Reads a tile of a square from a tensor that is contiguous along the second innermost axis, not
+// along the innermost one, and transposes the tile. Cuda: threads exchange the tile through shared
 // memory, and the exchange is complete before the next map. Cpp: the tile becomes an array.
 struct ExchangeTile {
   int tensor = 0;
@@ -59,16 +59,18 @@ struct ExchangeTile {
   bool aligned = false;
 };
 
-// Transposes a tile of a square that a map has made, and stores it in a tensor that is contiguous
-// along the second innermost axis. CUDA: threads exchange the tile through shared memory.
+// Transposes a tile of a square that a map has computed, and stores the tile in a tensor that is
+// contiguous along the second innermost axis. Cuda: threads exchange the tile through shared
+// memory.
 struct StoreExchanged {
   int tensor = 0;
   TileId tile;
   bool aligned = false;  // as in ExchangeTile
 };
 
-// Applies a body to each element of the row, or once per row (`per_row`). `loads` are tiles that
-// only this statement reads. A thread holds only one vector of such a tile at a time.
+// Applies a body to each element of the row or square, or once per row (`per_row`). The statement
+// also reads the tiles of `loads`, which no other statement reads. A thread holds only one vector
+// of such a tile at a time.
 struct MapTiles {
   struct Result {
     NodeId node;
@@ -80,16 +82,17 @@ struct MapTiles {
   std::vector<LoadTile> loads = {};
 };
 
-// Applies a body to each element of the row, and adds the element `Accumulator::element` of each
-// listed accumulator to this accumulator.
+// Applies a body to each element of the row. For each listed accumulator, combines the value of
+// node `Accumulator::element` with the accumulator's state.
 struct ReduceTiles {
   Body body;
   std::vector<AccumulatorId> accumulators;  // all have a state
   std::vector<LoadTile> loads = {};         // see MapTiles::loads
 };
 
-// Combines the parts of accumulators, in a fixed order: lanes of a row, threads of a warp, warps,
-// and work items if rows are divided. Bodies may then read the results.
+// Combines the states that lanes, threads and work items have for the same accumulator. The order
+// is fixed: lanes of a thread, threads of a warp, warps, and work items if rows are divided
+// (DividedRows). Later bodies may read the results.
 struct CombineParts {
   std::vector<AccumulatorId> accumulators;
 };
@@ -98,23 +101,24 @@ struct LoopOverRow;
 using Statement = std::variant<LoadTile, ExchangeTile, MapTiles, StoreExchanged, ReduceTiles,
                                CombineParts, LoopOverRow>;
 
-// Runs the statements for each part of the row, one part at a time. Tiles of these statements hold
-// one part. Without a loop, tiles hold the complete row.
+// Cuda: executes the statements for each part of the row, one part at a time. Tiles of these
+// statements hold one part. Without a loop, tiles hold the complete row.
 struct LoopOverRow {
   std::vector<Statement> statements;
 };
 
-// How a block of threads processes rows. Cuda: element i of a row belongs to vector i / vector.
-// Vector v belongs to thread v % threads of the row, where it has the number v / threads.
-// Cpp: one thread processes one row after another. `vector` is the number of accumulators of the
-// inner loop, and the other members are not used.
+// How a block of threads processes rows.
+// - Cuda: element i of a row belongs to vector i / vector. Vector v belongs to thread v % threads
+//   of the row, and is vector v / threads of this thread.
+// - Cpp: one thread processes one row after another. `vector` is the number of accumulators of the
+//   inner loop. Of the other members, only `bundled` and `capacity` are used.
 //
 // Bundles (`bundled`): the rows with neighbouring indices along the innermost kept axis are
 // neighbours in memory. A bundle consists of `vector` such rows, and lane i of a vector belongs to
-// row i of the bundle. Vector v consists of element v of each row of the bundle. Every other word
-// about rows below then applies to bundles: a block processes `rows` bundles, and `threads` threads
-// share each of them. Neighbouring threads process neighbouring bundles. Cpp: one thread processes
-// one bundle after another, and loaded tiles are arrays.
+// row i of the bundle. Vector v consists of element v of each row of the bundle. In the comments of
+// the other members, "row" then means bundle: a block processes `rows` bundles, and `threads`
+// threads share each bundle. Neighbouring threads process neighbouring bundles. Cpp: one thread
+// processes one bundle after another, and loaded tiles are arrays.
 struct RowLayout {
   int32_t vector = 1;     // neighbouring elements that a thread loads together
   int32_t registers = 1;  // vectors of a tile that one thread holds
@@ -129,24 +133,27 @@ struct RowLayout {
   // Lanes are neighbouring rows. There is no loop over parts of a row, and there are no column
   // sums.
   bool bundled = false;
-  // Cuda: if above 0, the tiles that LoadTile statements load lie in this many bytes of dynamic
-  // shared memory, and not in registers. Each thread accesses only its own vectors.
+  // Cuda: if above 0, the tiles along the row that LoadTile statements load are in dynamic shared
+  // memory, not in registers. They take this many bytes. Each thread accesses only its own vectors.
   int32_t shared_bytes = 0;
   int64_t capacity = 0;  // Cpp: elements of the arrays that hold tiles; 0: there are no such tiles
-  // Cuda: the number of blocks, if the program has column sums. Each block then processes several
-  // groups of `rows` rows, one after another. 0: each block processes one group. See `divided` too.
+  // Cuda: the number of blocks, if the program has column sums or divided rows. With column sums,
+  // each block processes several groups of `rows` rows, one after another. 0: each block processes
+  // one group.
   int64_t blocks = 0;
   // Cuda, with column sums: the number of threads of the program that a multiprocessor runs at the
   // same time. The compiler limits the registers of a thread accordingly.
   int32_t column_threads = 0;
   // Cuda: blocks share each row (codegen/tile/divided_rows.h). Every statement along the row is in
-  // a LoopOverRow, which runs over one part of the row. `blocks` is the number of blocks.
+  // a LoopOverRow, which runs over one part of the row.
   DividedRows divided = {};
 };
 
-// How squares are processed. Cuda: a thread holds edge * edge / kSquareThreads elements of each
-// tile, as vectors along the innermost axis. Cpp: one thread processes one row of a square after
-// another, the edge is kSquareEdge, and `vector`, `exact` and `full` are not used.
+// How squares are processed.
+// - Cuda: a block of kSquareThreads threads processes one square. A thread holds edge * edge /
+//   kSquareThreads elements of each tile, as vectors along the innermost axis.
+// - Cpp: one thread processes one row of a square after another. The edge is kSquareEdge. `vector`,
+//   `exact`, `full` and `banded` are not used.
 constexpr int32_t kSquareEdge = 64;
 constexpr int32_t kSquareThreads = 256;
 struct SquareLayout {
@@ -154,10 +161,10 @@ struct SquareLayout {
   int32_t vector = 1;          // neighbouring elements that a thread loads together: 1, 2, 4 or 8
   bool exact = false;          // every vector is complete
   bool full = false;           // every square is complete
-  bool banded = false;         // Cuda: neighbours along both axes run together (hd::SquarePlace)
+  bool banded = false;         // Cuda: blocks are numbered by bands of columns (hd::SquarePlace)
   int64_t columns = 1;         // squares along the innermost axis
   int64_t rows = 1;            // squares along the second innermost axis
-  int64_t others = 1;          // elements along all other axes together
+  int64_t others = 1;          // product of the extents of all other axes
   IndexExpr row_extent;        // elements along the second innermost axis
 };
 
@@ -166,11 +173,13 @@ inline int64_t squaresOf(const SquareLayout& square) {
   return square.others * square.rows * square.columns;
 }
 
-// Sums over the rows: a ColumnSums has one state per element of a row. A map that stores to
-// `tensor` adds each element to the state of its column instead. The rows are divided into parts.
-// Cuda: a part consists of the rows that the same RowLayout::threads threads process. Cpp: a part
-// consists of the rows of one tile of the grid (LaunchStage). At the end of a part, the kernel
-// stores the states of the part in `tensor`, which is in the workspace.
+// A reduction over the rows, with one state per element of a row (a column). A map whose body
+// stores to `tensor` combines each element with the state of its column instead. The rows are
+// divided into parts:
+// - Cuda: a part consists of the rows that the same RowLayout::threads threads process.
+// - Cpp: a part consists of the rows of one tile of the grid (LaunchStage).
+//
+// Each part has its own states. The kernel stores them in `tensor`, which is in the workspace.
 struct ColumnSums {
   int tensor = 0;  // index into KernelFrame::accesses
   Accumulator accumulator;
@@ -180,28 +189,33 @@ struct TileProgram {
   Target target = Target::Cuda;
   RowLayout layout;
   std::vector<ColumnSums> columns = {};
-  std::optional<SquareLayout> square = {};  // set: the program has this layout, not `layout`
+  std::optional<SquareLayout> square = {};  // set: the tiles are squares; `layout` is not used
   IdVector<TileId, Tile> tiles;
   std::vector<Statement> statements;
   KernelFrame frame;
 };
 
-// Set the grid and the block of a launch. `rows` is the number of rows, and `items_per_tile` is
-// Schedule::items_per_tile.
+// Set the grid, the block, and the bytes of shared and cleared memory of a launch. `rows` is the
+// number of rows or bundles, and `items_per_tile` is Schedule::items_per_tile.
 void setGrid(const RowLayout& layout, Target target, int64_t rows, int64_t items_per_tile,
              LaunchStage& stage);
 void setGrid(const SquareLayout& square, Target target, int64_t items_per_tile, LaunchStage& stage);
 
 // Checks a program. Throws InternalError in these cases:
-// - The layout is empty or does not suit a statement.
-// - A statement reads a tile or an accumulator that no earlier statement has computed.
+// - A number of the layout is not positive, two members contradict each other, or a statement does
+//   not suit the layout.
+// - A statement reads a tile or an accumulator that no earlier statement has computed, or two
+//   statements compute the same tile.
 // - A statement outside of a loop reads a tile along the row that a statement of the loop computes.
 // - A body that runs once per row reads a tile with more than one element per row.
-// - Rows are divided, but a sweep does not suit this (RowLayout::divided).
+// - A statement loads an output or stores an input.
+// - A loop contains a loop or a CombineParts.
+// - Rows are divided, but the layout or a statement does not suit this (RowLayout::divided).
 void verify(const TileProgram& program);
 
-// Returns the largest number of bytes of tiles that a statement needs at once, per element of the
-// row.
+// Returns the number of bytes per element of the row that the tiles along the row take, at the
+// point of `statements` where most of them are in use. Does not count MapTiles::loads and
+// ReduceTiles::loads.
 int64_t liveBytes(const std::vector<Statement>& statements, const IdVector<TileId, Tile>& tiles);
 
 // Returns the program as text, for `heddle dump --stage schedule`.

@@ -67,8 +67,8 @@ class ProgramVerifier {
                  tile(store.tile).name);
   }
 
-  // Checks the loads of one statement. After the statement, forget() makes every other read of
-  // their tiles an error.
+  // Checks the loads of one statement. After the statement, forget() makes every read of the loaded
+  // tiles an error.
   void checkLoads(const std::vector<LoadTile>& loads) {
     for (const LoadTile& load : loads) check(load);
   }
@@ -151,7 +151,7 @@ class Uses {
     if (!fresh) found->second.second = count_;
   }
 
-  // Tiles of `loads` are not counted, because a thread holds only one vector of them.
+  // Does not count tiles of `loads`, because a thread holds only one vector of such a tile.
   void use(const Body& body, const std::vector<LoadTile>& loads) {
     for (const Node& node : body.nodes) {
       const bool own = std::any_of(loads.begin(), loads.end(), [&](const LoadTile& load) {
@@ -167,7 +167,7 @@ class Uses {
           use(load.tile);
           ++count_;
         },
-        // liveBytes() is called for programs of rows, which exchange nothing.
+        // Only programs of rows are counted, and these exchange nothing.
         [&](const ExchangeTile&) { ++count_; },
         [&](const StoreExchanged&) { ++count_; },
         [&](const MapTiles& map) {
@@ -181,7 +181,7 @@ class Uses {
           use(reduce.body, reduce.loads);
           ++count_;
         },
-        [&](const CombineParts&) { ++count_; },  // it names accumulators, not tiles
+        [&](const CombineParts&) { ++count_; },  // CombineParts names accumulators, not tiles
         [&](const LoopOverRow& loop) { walk(loop.statements); },
     };
     for (const Statement& statement : statements) std::visit(count, statement);
@@ -192,7 +192,7 @@ class Uses {
 };
 
 // Checks a program whose rows are divided. A work item repeats the statements per row of earlier
-// sweeps, but not their loops. Values along the row therefore live only in the loop that makes
+// sweeps, but not their loops. Tiles along the row therefore exist only in the loop that computes
 // them.
 void verifyDivided(const TileProgram& program) {
   const RowLayout& layout = program.layout;

@@ -12,7 +12,7 @@ namespace heddle::tools {
 void addCompilation(CLI::App& command, Options& options);  // how a file is compiled
 void addSource(CLI::App& command, Options& options);       // FILE, and how it is compiled
 void addRanks(CLI::App& command, Options& options);        // --ranks
-void addFile(CLI::App& command, Options& options);         // those of addSource(), and --ranks
+void addFile(CLI::App& command, Options& options);         // FILE, how it is compiled, and --ranks
 void addInputs(CLI::App& command, Options& options);       // values of the inputs
 void addPassChecks(CLI::App& command, Options& options);   // checks of the compiler passes
 

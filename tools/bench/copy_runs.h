@@ -15,18 +15,20 @@ class SharedStream;  // host/run/completion.h
 namespace heddle::tools {
 
 // Runs y = neg(x) on a large tensor between the timed runs of `heddle bench`, for two reasons. The
-// times give the copy bandwidth of the device. The tensor also replaces the contents of the caches.
+// times give the copy bandwidth of the device. The copy also replaces the contents of every cache
+// that is smaller than the tensor.
 class CopyRuns {
  public:
   // The copies run on `stream`. The device and the cache must outlive the object.
   CopyRuns(host::Device& device, codegen::ImageCache& images,
            std::shared_ptr<host::SharedStream> stream);
 
-  // Enqueues one measured copy. On CUDA, also enqueues unmeasured copies before and after it. While
-  // they run, the host can enqueue the next run, so the GPU need not wait for the host.
+  // Enqueues one measured copy. On CUDA, also enqueues unmeasured copies before and after the
+  // measured one. While these copies run, the host can enqueue the next run, so the GPU need not
+  // wait for the host.
   void enqueue();
-  // Waits for the measured copy of the last enqueue(). Returns its bytes, read and written, per
-  // second.
+  // Waits for the measured copy of the last enqueue(). Returns the number of bytes that the copy
+  // reads and writes per second.
   double bytesPerSecond();
 
   int64_t tensorBytes() const { return tensor_bytes_; }

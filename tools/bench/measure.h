@@ -12,7 +12,7 @@
 
 namespace heddle::tools {
 
-// One launch of a kernel. `resources` is nullopt on all devices except CUDA.
+// One launch of a kernel. `resources` is nullopt on every device except CUDA.
 struct BenchLaunch {
   std::string entry;
   int64_t grid = 1;
@@ -36,7 +36,8 @@ struct Measurements {
   int64_t copy_tensor_bytes = 0;     // size of the tensor that was copied
   double copy_bytes_per_second = 0;  // median over the timed runs, of bytes read and written
   std::vector<BenchRow> rows;        // in the order of the program
-  // The seconds are the median time from the first begin to the last end of device work.
+  // All instructions together. `seconds` is the median time from the begin of the first to the end
+  // of the last device work of a run.
   BenchRow total;
 };
 

@@ -17,13 +17,13 @@
 namespace heddle::fuzz {
 namespace {
 
-constexpr int64_t kLargestDefault = 8;  // default sizes are reduced to this
+constexpr int64_t kLargestDefault = 8;  // larger default sizes are reduced to this
 // Largest number of elements of one tensor of a text that runs.
 constexpr int64_t kMostElements = 1 << 16;
 constexpr double kMostOperations = 1e7;        // largest number of operations of the reference
 constexpr int64_t kMemory = int64_t{1} << 26;  // bytes of each rank's device
 
-// Sends the output of the commands to /dev/null while it exists.
+// Redirects stdout and stderr to /dev/null while the object exists.
 class Silence {
  public:
   Silence() : out_(redirect(stdout)), error_(redirect(stderr)) {}

@@ -1,8 +1,9 @@
-// heddle-fuzz changes the text of the examples at random and passes it to every reader of text.
-// With --run, it also passes the text to the commands of heddle. If one of them crashes, needs too
-// long, or throws another exception than UserError, heddle-fuzz writes the input to a file and
-// prints its path. In a build with a sanitizer, set abort_on_error=1 in ASAN_OPTIONS and
-// UBSAN_OPTIONS, so that errors found by the sanitizer count as crashes.
+// heddle-fuzz changes the texts of the examples at random and passes each text to its reader. With
+// --run, it also passes the text to the commands of heddle. If the reader or a command crashes,
+// needs too long, or throws another exception than UserError, heddle-fuzz writes the text to a file
+// and prints the path. With --soak, heddle-fuzz runs random fusions instead (tools/fuzz/soak.h). In
+// a build with a sanitizer, set abort_on_error=1 in ASAN_OPTIONS and UBSAN_OPTIONS, so that errors
+// found by the sanitizer count as crashes.
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/time.h>
@@ -80,7 +81,8 @@ struct Verdict {
   std::string message;
 };
 
-// Checks the text with the readers and, unless `commands` is nullptr, with the commands of heddle.
+// Checks the text with the reader `target` and, unless `commands` is nullptr, with the commands of
+// heddle.
 Verdict judge(const Target& target, const std::string& text, Commands* commands) {
   try {
     target.check(text);
@@ -98,8 +100,8 @@ std::string pathOf(const Options& options, const Target& target, std::string_vie
   return (fs::path(options.out) / file).string();
 }
 
-// The current input, and the path to which the crash handler writes it. A signal handler must not
-// allocate memory.
+// The current text, and the path to which the crash handler writes the text. Both exist before the
+// crash, because a signal handler must not allocate memory.
 struct Current {
   const std::string* text = nullptr;
   const std::string* path = nullptr;
@@ -151,8 +153,8 @@ int64_t mostMegabytes() {
   return usage.ru_maxrss / 1024;
 }
 
-// Changes texts and checks them until the time is over or a check fails. While a text is checked,
-// `current` lets the crash handler write it.
+// Changes texts and checks them until the time is over or a check fails. During a check, `current`
+// contains the text, so that the crash handler can write the text to a file.
 int fuzz(const Options& options) {
   fs::create_directories(options.out);
   watchCrashes();

@@ -18,8 +18,8 @@ class Mutator {
  private:
   size_t below(size_t limit);  // returns a random number; 0 if `limit` is 0
   const std::string& pick(const std::vector<std::string>& list);
-  // Return the begin and the length of a random part of the text. A token is a sequence of word
-  // characters, or one other byte. A line includes its end.
+  // Return the begin and the length of a random part of the text. A token is a sequence of letters
+  // and digits, or one other byte. A line includes its end.
   std::pair<size_t, size_t> token(const std::string& text);
   std::pair<size_t, size_t> line(const std::string& text);
   void once(std::string& text, const std::vector<std::string>& seeds);  // makes one change

@@ -49,7 +49,8 @@ random::GeneratorOptions generatorOf(const SoakOptions& options) {
   return generator;
 }
 
-// Owns a new cache folder, because compiled kernels of random fusions are used only once.
+// A cache in a new folder, which the destructor removes, because compiled kernels of random fusions
+// are used only once.
 struct Images {
   fs::path folder = fs::temp_directory_path() / fmt::format("heddle-fuzz-{}", ::getpid());
   codegen::ImageCache cache{folder.string()};

@@ -21,12 +21,12 @@ struct SoakOptions {
 // Writes each failing fusion to the directory SoakOptions::out. Returns 1 if a fusion failed.
 int soak(const SoakOptions& options);
 
-// Writes random fusions for tests/goldens/torch_fusions.py. The inputs, the outputs of the
-// reference and the bounds of each element are written as .npy files.
+// Writes SoakOptions::count random fusions for tests/goldens/torch_fusions.py. Writes the inputs,
+// the outputs of the reference and the bound of each element as .npy files. Returns 0.
 int writeCases(const SoakOptions& options);
 
-// Runs a fusion that soak() wrote, with the inputs and memory layouts that soak() wrote beside it.
-// Returns 1 if it fails.
+// Runs a fusion that soak() has written, with the inputs and memory layouts that soak() has written
+// to the same folder. Returns 1 if it fails.
 int replayCase(const std::string& file, const std::string& device);
 
 }  // namespace heddle::fuzz

@@ -8,7 +8,7 @@
 namespace heddle::fuzz {
 
 // One reader of text. `check` returns normally, or throws UserError for invalid text. Any other
-// exception is a failure, and so is a crash.
+// exception is a failure of heddle, and so is a crash.
 struct Target {
   std::string_view name;
   std::string_view extension;  // seeds are the files examples/*<extension>

@@ -13,12 +13,12 @@
 namespace heddle::tools {
 namespace {
 
-// The number of elements in a sample of an output: about kSample, or fewer if the reference would
-// take too long, but at least about kLeastSample.
+// A sample of an output has about kSample elements, or fewer if the reference would take too long,
+// but about kLeastSample or more.
 constexpr int64_t kSample = 4096;
 constexpr int64_t kLeastSample = 64;
-// The largest number of operations of the reference for one sample. Evaluating them takes a few
-// seconds on a few cores.
+// The largest number of operations of the reference for one sample. They take a few seconds on a
+// few cores.
 constexpr double kMostOperations = 8.6e9;
 // kNoisyRuns is the number of evaluations with rounding noise (ir/reference/noise.h). An element
 // may be wrong by kNoiseFactor times its largest change in these evaluations.
@@ -51,8 +51,8 @@ double tolerance(DType dtype) {
   return 0;
 }
 
-// Returns the relative tolerance of each value. It is the largest tolerance of the types in which
-// the value and its intermediate values are rounded. Ops that only move elements do not round.
+// Returns the relative tolerance of each value: the largest tolerance of the types to which the
+// value and its intermediate values are rounded. Ops that only move elements do not round.
 IdVector<ValueId, double> tolerancesOf(const Fusion& fusion) {
   IdVector<ValueId, double> loosest(fusion.values().size(), 0);
   for (const Expression& expr : fusion.exprs()) {
@@ -123,8 +123,8 @@ bool isRight(double got, double expected, double allowed) {
   return std::fabs(got - expected) <= allowed;
 }
 
-// Calls visit(k, linear) for each selected element. k is its number among the selected elements,
-// `linear` its row-major index in a tensor of the sizes `sizes`.
+// Calls visit(k, linear) for each selected element. k is the number of the element among the
+// selected elements, and `linear` is its row-major index in a tensor of the sizes `sizes`.
 template <class Visit>
 void forSelected(const Selection& selection, const std::vector<int64_t>& sizes, Visit visit) {
   if (sizes.empty()) return visit(0, 0);
@@ -245,7 +245,8 @@ class Checker {
  private:
   const std::string& nameOf(size_t i) const { return fusion_.value(fusion_.outputs()[i]).name; }
 
-  // Adds an empty check for gathered output `i`, and one for each copy that differs from it.
+  // Adds an empty check for gathered output `i`, and an empty check for each copy that differs from
+  // this output.
   void addChecks(size_t i) {
     std::vector<OutputCheck>& checks = checks_.emplace_back();
     checks.push_back({nameOf(i)});

@@ -26,8 +26,9 @@ struct OutputCheck {
 
 struct CheckOptions {
   std::string mode = "sample";  // "sample" or "full"
-  double most_bytes = 2e9;      // limit for the values that one reference evaluation computes
-  // Called before each comparison with a line of text that says what is compared. May be empty.
+  double most_bytes = 2e9;  // limit for the bytes of values that one reference evaluation computes
+  // Called before each comparison, with a line of text that names the output and the number of
+  // elements. May be empty.
   std::function<void(const std::string&)> announce = {};
 };
 
@@ -38,20 +39,19 @@ struct CheckOptions {
 //   element. If the reference needs more than about 10^10 operations for the sample, the sample is
 //   smaller, but it has about 64 elements or more.
 // - Integers and bools must be equal. NaN matches NaN, and inf matches inf of the same sign.
-// - A float is right if |got - expected| <= r * (|expected| + m). Here m is the largest |expected|
-//   of the elements of the output that are compared at once. The factor r is 1e-11 for f64, 2e-5
-//   for f32, 3e-3 for f16, 2e-2 for bf16, 0.125 for f8e4m3 and 0.25 for f8e5m2. If the output and
-//   its intermediate values have several types, the largest of these factors is used.
-// - If an element is wrong by these rules, the comparison is repeated with larger bounds. For this
-//   purpose, the reference is evaluated three more times, with random errors of the size of
-//   rounding errors (ir/reference/noise.h). The bound of each float grows by 8 times its largest
-//   change in these evaluations. An element that is a small difference of large terms can then
-//   pass, for example a gradient that is zero except for rounding.
+// - A float is right if |got - expected| <= r * (|expected| + m). Here m is the largest finite
+//   |expected| of the elements of the output that are compared at once. The factor r is 1e-11 for
+//   f64, 2e-5 for f32, 3e-3 for f16, 2e-2 for bf16, 0.125 for f8e4m3 and 0.25 for f8e5m2. If the
+//   output and its intermediate values have several types, the largest of these factors is used.
+// - If an element is wrong by these rules, the comparison is repeated with larger bounds. The
+//   reference is then evaluated three more times, with random errors of the size of rounding errors
+//   (ir/reference/noise.h). The bound of each float grows by 8 times its largest change in these
+//   evaluations. An element that is a small difference of large terms can then pass, for example a
+//   gradient that is zero except for rounding.
 //
 // If copies of an output on several ranks differ in any bit, the gathered output contains the copy
-// of the lowest rank. After the check of the gathered output, each copy that differs gets a check
-// of its own. This check also compares the first element that differs, and so shows which rank is
-// wrong.
+// of the lowest rank. The copies that differ are then checked one by one. Both modes also compare
+// the first element that differs, and so show which rank is wrong.
 std::vector<OutputCheck> checkOutputs(const Fusion& fusion, const Inputs& inputs,
                                       const std::vector<Gathered>& outputs,
                                       const CheckOptions& options);

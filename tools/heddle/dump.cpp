@@ -33,7 +33,7 @@
 namespace heddle::tools {
 namespace {
 
-// One part of a dump. It is written to a file in --dump-dir or printed on stdout.
+// One part of a dump. heddle writes it to a file in --dump-dir, or prints it on stdout.
 struct Piece {
   std::string file;  // "03_kernel_k0_rank1.cu"
   std::string title;
@@ -58,7 +58,7 @@ std::string segmentsIn(const std::string& format, const SegmentedFusion& segment
   return format == "json" ? dumpJson(segmented) : dumpText(segmented);
 }
 
-// Adds the list of values that a run of one rank finds out only when it starts.
+// Adds the list of values that one rank knows only when a run starts.
 void dumpLateValues(const host::Program& program, const SizeBindings& sizes, int rank, int ranks,
                     std::vector<Piece>& pieces) {
   host::UnrollRequest request{sizes, host::inputDescs(program, sizes, rank, ranks), rank, ranks};
@@ -68,8 +68,8 @@ void dumpLateValues(const host::Program& program, const SizeBindings& sizes, int
                     host::describeLateValues(program, unrolled)});
 }
 
-// Returns the options that decide which attentions become library calls. They depend on the device
-// whose kernels are shown.
+// Returns the options that decide which attentions become library calls. The options depend on the
+// device whose kernels are shown.
 SegmentOptions libraryOptions(const Source& source, const Options& options) {
   const auto kind = options.device == "cuda" ? host::DeviceKind::Cuda : host::DeviceKind::Cpu;
   return host::attentionOptions(kind, settingsOf(source, options).sizes);
@@ -141,7 +141,7 @@ std::string concretizedIn(const Options& options, const Fusion& fusion) {
 
 // Returns the fusion with the memory orders that results take over from the inputs. The stage
 // `fusion` comes before meshes are known, so the function ignores shardings. The stage `segments`
-// shows which of these hints collectives undo.
+// shows which of these memory orders collectives undo.
 Fusion withHints(const Fusion& fusion, const host::PassOptions& passes) {
   const bool is_skipped =
       std::find(passes.skip.begin(), passes.skip.end(), "inferOrders") != passes.skip.end();
@@ -241,7 +241,7 @@ int dumpSource(Source source, const Options& options) {
   std::vector<Piece> pieces;
   const auto* fusion = std::get_if<Fusion>(&source);
   const bool wants_kernels = wants(options, "schedule") || wants(options, "kernel");
-  // Only the stages `late` and `candidates` and the kernels need the sizes.
+  // Only the stages `schedule`, `kernel`, `candidates` and `late` need the sizes.
   const bool wants_candidates = options.stage == "candidates";
   const bool wants_sizes = wants_kernels || wants_candidates || wants(options, "late");
   HEDDLE_USER_CHECK(fusion != nullptr || wants_sizes || wants(options, "host"),

@@ -11,9 +11,11 @@ namespace heddle::tools {
 
 // One output, gathered from all ranks.
 struct Gathered {
-  HostTensor whole;  // the unsharded output; each element comes from the lowest rank that holds it
-  std::vector<Block> blocks;  // blocks of the ranks that hold elements, in rank order
-  // Describes a block that differs from `whole` in a bit.
+  HostTensor whole;  // the unsharded output; each element comes from the lowest rank with a block
+                     // that contains it
+  std::vector<Block> blocks;  // in rank order: the blocks of the ranks that hold elements; empty in
+                              // a job of one rank
+  // Describes a block that differs from `whole` in at least one bit.
   struct Difference {
     size_t block = 0;   // index into `blocks`
     int64_t first = 0;  // row-major index in `whole` of the first element that differs
@@ -21,9 +23,10 @@ struct Gathered {
   };
   std::vector<Difference> differences;
 
-  std::string reduced;  // the reductions that combined partial values of ranks; empty: none
+  // The reductions that have combined partial values (PartialState). Empty: none.
+  std::string reduced;
 
-  // Returns the rank from which `whole` has the element, or -1 if no rank holds the element.
+  // Returns the rank from which `whole` has the element, or -1 if no block contains the element.
   int holderOf(int64_t linear) const;
 };
 
@@ -34,9 +37,9 @@ int64_t indexInBlock(const Block& block, int64_t linear, const std::vector<int64
 // the block. Both indices are row-major.
 int64_t indexInWhole(const Block& block, int64_t local, const std::vector<int64_t>& whole);
 
-// Gathers the blocks of one output on rank 0; the other ranks get an empty result. If several ranks
-// hold an element, their copies are compared bit by bit. Partial values are first reduced over each
-// team (the ranks that hold parts of the same block). The reduced block counts as one copy on the
+// Gathers the blocks of one output on rank 0. The other ranks get an empty result. If several ranks
+// hold an element, compares their copies bit by bit. First reduces partial values over each team
+// (the ranks that hold parts of the same block). The reduced block then counts as one copy on the
 // first rank of the team. All ranks of the job must call this function.
 Gathered gatherOutput(comm::World& world, const HostTensor& local, const TensorDesc& desc,
                       const std::optional<PartialState>& partial = std::nullopt);

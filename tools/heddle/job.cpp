@@ -47,7 +47,7 @@ const char* firstSet(std::initializer_list<const char*> names) {
 }
 
 // Returns the index of the GPU for this process: the index of its rank among the ranks on this
-// machine.
+// machine. Throws UserError if there are fewer GPUs than ranks on this machine.
 int gpuOfThisProcess(host::DeviceKind kind) {
   if (kind != host::DeviceKind::Cuda) return 0;
   const char* local_rank =
@@ -142,7 +142,7 @@ void runThreads(const JobOptions& options, int size, const Prepare& prepare, con
       threads.push_back(
           startThread(fmt::format("rank {} of {}", rank, size), [&, rank] { runRank(rank); }));
     } catch (const std::exception& error) {
-      // Without abort(), the other ranks would wait for this rank.
+      // Without this abort(), the other ranks would wait for this rank.
       errors.keep(std::current_exception(), rank, nullptr);
       worlds[rank]->abort(error.what());
       break;
@@ -161,9 +161,10 @@ std::string errorOf(const std::function<void()>& work) {
   return "";
 }
 
-// Calls `work` on every process of the job. Returns whether it succeeded on all of them. If several
-// ranks have the same error, the first of these ranks prints it. All ranks wait until the errors
-// are printed, because mpirun ends all processes as soon as one process exits with an error code.
+// Calls `work` on every process of the job. Returns whether `work` succeeded on all processes. If
+// several ranks have the same error, the first of these ranks prints it. All ranks wait until the
+// errors are printed, because mpirun ends all processes as soon as one process exits with an error
+// code.
 bool agreed(comm::World& world, const std::function<void()>& work) {
   const std::string mine = errorOf(work);
   const std::vector<std::string> all = world.exchange(mine);
@@ -180,9 +181,9 @@ bool agreed(comm::World& world, const std::function<void()>& work) {
 }
 
 // Calls agreed() for a comparison of all ranks. `compare` communicates, and must throw the same
-// error on all ranks: if only one rank threw, the other ranks would wait for its communication. A
-// fault that is injected into `task` throws on one rank only. The task therefore begins in a
-// separate step before `compare`.
+// error on all ranks: if only one rank threw, the other ranks would wait for this rank. A fault
+// that is injected into `task` throws on one rank only. The task therefore begins in a separate
+// step before `compare`.
 bool agreedAfter(comm::RankTask task, comm::World& world, const std::function<void()>& compare) {
   const auto begin = [&] { const comm::World::Task begins(&world, task); };
   return agreed(world, begin) && agreed(world, compare);
@@ -252,8 +253,8 @@ bool runProcess(const JobOptions& options, const Prepare& prepare, const Body& b
   TaskRecorder recorder;
   std::unique_ptr<comm::World> world = mpi.makeWorld();
   world->addObserver(recorder);
-  // The job monitor compares the limits too, but then every rank prints an error. Here one rank
-  // prints it for all.
+  // The job monitor compares the limits too, but then every rank prints the error. Here one rank
+  // prints the error for all.
   const auto compareLimits = [&] {
     checkSettings({{"--deadline", fmt::format("{} s", options.deadline)},
                    {"--patience", fmt::format("{} s", options.patience)}},

@@ -14,7 +14,7 @@
 
 namespace heddle::tools {
 
-// The rank of the calling thread in the job. Only rank 0 prints.
+// The rank of the calling thread in the job, with its objects. Only rank 0 prints results.
 struct Rank {
   int rank = 0;
   int ranks = 1;
@@ -45,7 +45,7 @@ std::unique_ptr<host::Device> makeDevice(host::DeviceKind kind, const JobOptions
 // Prints `heddle: reason` to stderr in one write, so that the lines of several ranks do not mix.
 void say(const std::string& reason);
 
-// Says that the job failed because of the user, and that a process has already printed the reason.
+// Thrown if the job failed because of the user and a process has already printed the reason.
 struct AlreadySaid : std::exception {};
 
 // The rank of a process that mpirun started.
@@ -53,24 +53,25 @@ struct ProcessRank {
   int rank = 0;
   int ranks = 1;
 };
-// Returns the rank of this process, or nullopt if mpirun did not start it. The result is right even
-// before the job has started.
+// Returns the rank of this process, or nullopt if mpirun has not started this process. May be
+// called before MPI is initialised.
 std::optional<ProcessRank> processRank();
 
 // Runs `prepare` once per process. Then runs `body` for every rank of the process, each on its own
 // thread, and waits for all ranks.
 // - `prepare` receives the number of ranks and returns the program, which must be the same on all
-//   ranks. Work whose errors are equal on all ranks, such as reading files, belongs in
-//   `prepare`. `world` is the World of the first rank of this process. `prepare` must not
-//   communicate; it uses `world` only to record its tasks (World::setTask()).
-// - An error before `body` is printed by the first rank that has it, and MPI is finalized normally.
+//   ranks. `prepare` should do the work whose errors are equal on all ranks, such as reading files.
+//   `world` is the World of the first rank of this process. `prepare` must not communicate; it uses
+//   `world` only to record its tasks (World::setTask()).
+// - In an mpirun job, the first rank that has an error before `body` prints the error. MPI is then
+//   finalized normally, and runJob throws AlreadySaid on all ranks.
 // - A rank is lost if its `body` throws, or if its process is killed, is stopped or leaves. All
 //   other ranks then end.
 // - In a job of one process, runJob throws the cause again. If there are several ranks, the message
-//   names the rank.
-// - In an mpirun job, each process prints the cause and exits with code 2, or with code 3 for a bug
-//   in heddle. A process that mpirun ends by a signal also prints the cause. Its exit code is 128 +
-//   signal if the job has not started yet or is already ending.
+//   names a rank.
+// - In an mpirun job, each process prints the cause and exits with code 2, or with code 3 if its
+//   own `body` has found a bug in heddle. A process that mpirun ends by a signal also prints the
+//   cause. Its exit code is 128 + signal if the job has not started yet or is already ending.
 // - CUDA ranks of one process share GPU 0. If there are enough GPUs, each rank gets its own GPU,
 //   and NCCL connects them.
 void runJob(const JobOptions& options,

@@ -18,10 +18,10 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr int kLostCode = 2;
-constexpr int kSignalCode = 128;  // the exit code is this plus the signal number, as in a shell
+constexpr int kSignalCode = 128;  // plus the signal number: the exit code, as in a shell
 constexpr auto kStartGoodbye = std::chrono::milliseconds(500);
-// The time for the other ranks to print is this part of the deadline, and at most kLongestGoodbye
-// seconds. mpirun waits two seconds before it kills processes.
+// The other ranks get this part of the deadline to print, but at most kLongestGoodbye seconds.
+// mpirun waits two seconds before it kills processes.
 constexpr double kGoodbyePart = 0.2;
 constexpr double kLongestGoodbye = 2;
 constexpr auto kNap = std::chrono::milliseconds(10);
@@ -32,9 +32,9 @@ std::atomic<bool> signal_is_polled{false};
 std::atomic<bool> is_ending{false};
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
-// The messages of the signal handler, by task. They are formatted before the handler is installed,
-// because a signal handler may not format text. They are plain arrays, because the handler may
-// still run after the destructors of static objects.
+// The messages of the signal handler, by task. catchEndSignal() formats them before it installs the
+// handler, because a signal handler may not format text. They are plain arrays, because the handler
+// may still run after the destructors of static objects.
 struct LastWords {
   char text[160];
   size_t bytes = 0;
@@ -74,7 +74,7 @@ void onEndSignal(int signal) {
 }
 
 // Ends the process. Only the thread that has set `ends` calls this function. If the job monitor is
-// printing the failure of another rank, this function waits until that is done.
+// printing the failure of another rank, this function waits until the failure is printed.
 [[noreturn]] void leave(int code) {
   codegen::endChildProcesses();
   comm::JobMonitor* const monitor = job_monitor.load();
@@ -95,8 +95,8 @@ void onEndSignal(int signal) {
   _exit(code);
 }
 
-// Returns the text of a failure without its first line. The remaining lines describe where each
-// rank was.
+// Returns the text of a failure without its first line. The remaining lines say where each rank
+// was.
 std::string positionsIn(const comm::JobFailure& failure) {
   const size_t line = failure.text.find('\n');
   return line == std::string::npos ? std::string() : failure.text.substr(line);

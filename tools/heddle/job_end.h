@@ -16,10 +16,11 @@ namespace heddle::tools {
 // monitors (comm/monitor) report.
 class RankErrors {
  public:
-  // Stores an error of `rank`. `monitor` is nullptr if the rank failed before it created one.
+  // Stores an error of `rank`. `monitor` is nullptr if the rank failed before it created its
+  // monitor.
   void keep(std::exception_ptr error, int rank, const comm::JobMonitor* monitor);
-  // Throws the cause if an error was stored. In a job of several ranks, the message has one line
-  // per rank.
+  // Throws the cause if an error was stored. In a job of several ranks, the message names a rank.
+  // If a job monitor has noticed the failure, the message also has a line about each rank.
   void rethrow(int ranks);
 
  private:
@@ -31,12 +32,12 @@ class RankErrors {
 
 // Installs a handler for SIGTERM. If `is_polled` is false, the handler prints a message and ends
 // the process. Otherwise it stores the signal for endSignal(). Until the job has started,
-// comm::StartTimeout polls endSignal(); afterwards the job monitor does. After the WatcherPoll has
-// been destroyed, nothing polls, and the handler itself ends the process.
+// comm::StartTimeout polls endSignal(). Then the job monitor does. After the WatcherPoll has been
+// destroyed, nothing polls endSignal(), and the handler itself ends the process.
 void catchEndSignal(bool is_polled);
 // Sets the current task of this process, for the message that the signal handler prints. Does
-// nothing after endSignal() has been set. The reason: the signal can also make a compiler fail. The
-// exception then ends the task, but the message must still name this task.
+// nothing after the handler has stored a signal. The reason: the signal can also make a compiler
+// fail. The exception then ends the task, but the message must still name this task.
 void setProcessTask(comm::RankTask task);
 // Sets the current task of this process. The destructor sets the previous task again.
 class ProcessTask {
@@ -57,9 +58,10 @@ class ProcessTask {
 void setErrorReported();
 // Returns the signal that was caught, or 0. JobMonitorOptions::end_signal points to the result.
 const std::atomic<int>& endSignal();
-// While this object exists, the job monitor of this process polls endSignal(). Functions that end
-// the process then wait until the monitor reports that the other ranks have printed. The monitor
-// must outlive this object. If the process is already ending, the destructor does not return.
+// While this object exists, the job monitor of this process polls endSignal(). The functions that
+// end the process then also wait until the monitor reports that the other ranks have printed. The
+// monitor must outlive this object. If the process is already ending, the destructor does not
+// return.
 class WatcherPoll {
  public:
   // `deadline` is JobMonitorOptions::deadline, in seconds.
@@ -69,11 +71,13 @@ class WatcherPoll {
   WatcherPoll& operator=(const WatcherPoll&) = delete;
 };
 
-// The functions below first end the compilers that this process has started. In an mpirun job, they
-// then wait until the other ranks have printed, but at most for a part of the deadline. The reason:
-// as soon as one process ends, mpirun kills all other processes.
+// The functions below print a message and end the process. Before the process exits, they end the
+// compilers that it has started. In an mpirun job, they then wait until the other ranks have
+// printed, but at most for a part of the deadline. The reason: as soon as one process exits, mpirun
+// kills all other processes.
 
-// Prints the failure and starts a thread that ends the process. JobMonitorOptions::on_failure calls
+// Prints the failure and starts a thread that ends the process. If `rank` itself has reported the
+// failure, does not print, because endFailedProcess() does. JobMonitorOptions::on_failure calls
 // this function.
 void endProcess(int rank, const comm::JobFailure& failure);
 // Prints what the ranks did when a signal told this process to end, and ends the process. All ranks

@@ -94,8 +94,8 @@ int fail(const std::string& reason, int code) {
 }
 
 // OpenBLAS starts its threads when it is loaded, before main(). If this fails, OpenBLAS prints the
-// reason and raises SIGINT. For such a signal, the handler prints a message and exits with code 2.
-// For a SIGINT from elsewhere, it exits with the usual code of a signal.
+// reason and raises SIGINT. For such a signal, this handler prints a message and exits with code 2.
+// For a SIGINT from elsewhere, the handler exits with the usual code of a signal.
 void onBlasFailure(int signal, siginfo_t* info, void*) {
   if (info->si_code == SI_TKILL && info->si_pid == getpid()) {
     constexpr std::string_view kText =
@@ -129,7 +129,7 @@ void restoreInterrupt() {
 }
 
 // Opens /dev/null for each of standard input, output and error that is closed. Otherwise the next
-// opened file would get its number, and output would be written into that file.
+// opened file would get its number, and heddle would write its output into this file.
 void holdStandardFiles() {
   for (int file = STDIN_FILENO; file <= STDERR_FILENO; ++file) {
     if (fcntl(file, F_GETFD) < 0) open("/dev/null", O_RDONLY);
@@ -154,11 +154,11 @@ bool mayEndAtOnce() {
 #endif
 }
 
-// true: this thread is throwing bad_alloc. The exception itself needs memory too. If there is none,
-// the C++ runtime calls onUncaughtException() instead.
+// true: this thread is throwing bad_alloc. The exception itself needs memory too. If there is no
+// memory left, the C++ runtime calls onUncaughtException() instead.
 thread_local bool is_throwing_bad_alloc = false;
 
-// Called by operator new if the system gives no memory.
+// operator new calls this function if the system gives no memory.
 [[noreturn]] void onShortMemory() {
   is_throwing_bad_alloc = true;
   try {
@@ -169,8 +169,8 @@ thread_local bool is_throwing_bad_alloc = false;
   }
 }
 
-// Lets only the first thread continue, so that the process prints one message. If this thread waits
-// for a lock of a thread that has failed, an alarm ends the process.
+// Lets only the first thread continue, so that the process prints one message. If this thread then
+// waits for a lock that another thread holds for ever, an alarm ends the process.
 void claimTheEnd() {
   static std::atomic<bool> claimed = false;
   if (claimed.exchange(true)) {
@@ -181,9 +181,9 @@ void claimTheEnd() {
   alarm(kMostSeconds);
 }
 
-// Called if an exception leaves a thread or a function that must not throw. Too little memory and
-// too few threads are faults of the caller, so they end the process with 2. All other exceptions
-// are bugs.
+// std::terminate() calls this function if an exception leaves a thread or a function that must not
+// throw. Too little memory and too few threads are faults of the caller, so they end the process
+// with 2. All other exceptions are bugs, and abort the process.
 [[noreturn]] void onUncaughtException() {
   claimTheEnd();
   if (const std::exception_ptr error = std::current_exception()) {

@@ -56,8 +56,8 @@ struct Options {
   bool markdown = false;
 };
 
-// Each command returns the exit code: 0 for success, 1 if --check or --check-numerics failed. A
-// fault of the caller throws UserError.
+// Each command returns the exit code: 0 for success, 1 if a result of `heddle run` is wrong
+// (Report::passed()). Throws UserError for a fault of the caller.
 int runCommand(const Options& options);
 int dumpCommand(const Options& options);
 int verifyCommand(const Options& options);
@@ -65,12 +65,13 @@ int devicesCommand(const Options& options);
 int opsCommand(const Options& options);
 
 // Converts --skip, --overlap, --verify-each and --time-passes to options of the passes. `sizes` are
-// the values of --set, which the cost model needs. If --time-passes is given, `times` receives the
+// the sizes of the run, which the cost model needs. If --time-passes is given, `times` receives the
 // seconds of each pass. `times` must outlive the result.
 host::PassOptions passOptions(const Options& options, const SizeBindings& sizes,
                               PassTimes* times = nullptr);
 
 // Returns the requested device. If `asked` is empty, returns cuda if there is a GPU, otherwise cpu.
+// Throws UserError if `asked` is cuda and there is no GPU.
 host::DeviceKind chooseDevice(const std::string& asked);
 
 }  // namespace heddle::tools

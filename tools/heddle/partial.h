@@ -16,7 +16,8 @@ struct Block {
   HostTensor data;
 };
 
-// Describes a partial value: each rank holds a part, and reductions combine the parts.
+// Describes a partial value: each rank of a mesh holds a part of the value, and reductions over
+// mesh axes combine the parts.
 struct PartialState {
   Sharding sharding;
   DeviceMesh mesh;
@@ -28,18 +29,21 @@ std::optional<PartialState> partialOf(const host::Program& program, host::SlotId
 std::string describe(const PartialState& state);
 
 // Splits the block `whole` into one part per rank, so that the reduction of all parts gives
-// `whole`. Returns the part of `rank`.
-// - If the block has at least as many elements as there are parts, no part equals `whole`. An op
-//   that wrongly treats a part as the full value therefore gives a wrong result.
-// - For sums and products, each element is the identity element (0 or 1) on all ranks except two.
+// `whole`. Returns the part of `rank`. A rank outside of the mesh gets `whole`.
+// - If the block has at least as many elements as there are parts, almost every part differs from
+//   `whole`. An op that wrongly treats a part as the full value then gives a wrong result. An
+//   exception is a sum of zeros.
+// - For sums and products, each element is the identity element (0 or 1) on all ranks except at
+//   most two.
 // - The reduction of the parts gives exactly `whole`, except for the rounding of an average and the
 //   sign of a zero.
-// - If there are several mesh axes, the axis that the sharding lists last is reduced first.
+// - If the value is partial over several mesh axes, the axis that the sharding lists last must be
+//   reduced first.
 HostTensor partOf(const HostTensor& whole, const PartialState& state, int64_t rank);
 
-// Reduces the blocks of each team (the ranks that hold parts of the same block) in rank order. The
-// result replaces the block of the first rank of the team; the other blocks are removed. Requires a
-// block from every rank of the mesh.
+// Reduces the blocks of each team (the ranks that hold parts of the same block) in rank order.
+// Replaces the block of the first rank of the team by the result, and removes the other blocks.
+// Requires a block from every rank of the mesh.
 void reduceParts(std::vector<Block>& blocks, const PartialState& state);
 
 }  // namespace heddle::tools

@@ -88,8 +88,8 @@ class ReferenceFitter {
     inputs.tensors.back() = whole;
   }
 
-  // Gives the symbol of an axis its value. If the symbol already has a value, both values must be
-  // equal.
+  // Sets the symbol of an axis to the size `got` of this axis. Throws UserError if the size of the
+  // axis in the reference then is not `got`.
   void bind(const Value& value, size_t axis, int64_t got) {
     const Size& extent = value.tensor.domain[axis].extent;
     SizeBindings& sizes = reference_.inputs.sizes;

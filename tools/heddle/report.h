@@ -25,7 +25,7 @@ struct Report {
   // Per output: the tensor that rank 0 holds. TensorDesc::held is false if rank 0 is not in the
   // mesh of the output.
   std::vector<TensorDesc> descs;
-  std::vector<double> seconds;  // time of each timed run, until the device has finished
+  std::vector<double> seconds;  // time of each timed run, including the work of the device
   double prepare_seconds = 0;   // time of the first run, which plans, compiles and runs
   host::Executable::Stats stats;
   std::string check_mode;  // empty: no check was requested
@@ -35,9 +35,12 @@ struct Report {
   // NaN or infinity. The run has printed it. No entries: the check is off.
   std::vector<std::string> numerics;
 
+  // Returns whether all checks passed, all copies of an output are equal, and --check-numerics has
+  // found nothing.
   bool passed() const;
 };
 
+// Return the report as text and as one JSON object (--json).
 std::string reportText(const Report& report);
 std::string reportJson(const Report& report);
 

@@ -108,8 +108,8 @@ struct Job : Prepared {
   Choices choices;  // choices from the files of --choices
 };
 
-// Returns the settings that must be equal on all ranks. With different values, the result would be
-// wrong or the job would not end.
+// Returns the settings that must be equal on all ranks. If they differed, the result could be
+// wrong, or the job might not end.
 std::map<std::string, std::string> sharedSettings(const Options& options) {
   std::map<std::string, std::string> settings = {
       {"--device", std::string(host::name(chooseDevice(options.device)))},
@@ -228,7 +228,8 @@ void writeProfile(const Rank& rank, codegen::ImageCache& images, const TimesByIn
   if (rank.rank == 0) writeFileOf(path, {profileHeader() + fmt::format("{}", fmt::join(all, ""))});
 }
 
-// Collects what the checks of all ranks have found. All ranks must call this function.
+// Stores in `report` what --check-numerics has found on each rank. All ranks must call this
+// function.
 void collectNumerics(const Rank& rank, const std::string& found, Report& report) {
   const comm::World::Task task(rank.world, comm::RankTask::CollectingOutputs);
   const std::vector<std::string> all = rank.world->exchange(found);
@@ -260,7 +261,8 @@ void runRank(const Rank& rank, const Job& job, const Options& options, Report& r
   run_options.donated = donatedInputs(executable.program(), options);
   const bool changes_inputs = !executable.program().reuses.empty() || !options.donate.empty();
   const auto timedRun = [&] {
-    // Only one set of outputs is in memory. If a run changes inputs, each run gets new ones.
+    // Destroy the outputs of the previous run first, so that only one set of outputs is in memory.
+    // If a run changes its inputs, each run gets new inputs.
     if (outputs && changes_inputs) {
       outputs.reset();
       arguments = placeInputs(rank, executable.program(), job.inputs);
@@ -346,7 +348,8 @@ int runCommand(const Options& options) {
   report.inputs = inputTexts(job.source, job.program, job.inputs);
   report.segments = job.segments;
   if (const auto* fusion = std::get_if<Fusion>(&job.source)) {
-    // The program may return the input to which it has copied a result.
+    // The names in the program may differ: the program may return the input to which it has copied
+    // a result.
     for (size_t i = 0; i < report.output_names.size(); ++i) {
       report.output_names[i] = fusion->value(fusion->outputs()[i]).name;
     }

@@ -108,8 +108,8 @@ std::map<std::string, HostTensor> readFiles(const std::vector<InputSpec>& inputs
   return files;
 }
 
-// `with %n = 3` sets the default value of the input %n. It replaces the value in `%n: i64 = 2`,
-// because a dump contains both after `--set %n=3`.
+// Applies defaults such as `with %n = 3` to inputs. The value replaces the value in `%n: i64 = 2`.
+// The reason: after `--set %n=3`, a dump contains both.
 void addSizeDefaults(const std::vector<std::pair<std::string, int64_t>>& defaults,
                      std::vector<InputSpec>& inputs) {
   for (const auto& [symbol, value] : defaults) {
@@ -147,9 +147,9 @@ std::vector<InputSpec> inputsOf(const Source& source) {
 
 namespace {
 
-// The meaning of the name in a --set.
+// What the name in a --set refers to.
 struct SetTarget {
-  const InputSpec* scalar = nullptr;  // an input; nullptr: a size
+  const InputSpec* scalar = nullptr;  // the input; nullptr: the name refers to `size`
   std::string size;
 };
 
@@ -203,7 +203,7 @@ std::set<std::string> sizeInputsOf(const Source& source) {
 }  // namespace
 
 Settings settingsOf(const Source& source, const Options& options) {
-  // Fill in all defaults first, so that --set replaces them.
+  // Set all defaults first, so that --set replaces them.
   Settings settings;
   for (const auto& [symbol, value] : defaultsOf(source)) settings.sizes[symbol] = value;
   const std::vector<InputSpec> inputs = inputsOf(source);
@@ -258,7 +258,8 @@ Source withSizes(Source source, const SizeBindings& sizes) {
 
 namespace {
 
-// A size and a scalar input may have the same name. `--set` then needs a prefix.
+// Returns whether the source has a scalar input with this name. A size may have the same name, and
+// --set then needs a prefix.
 bool isScalarInput(const Source& source, const std::string& name) {
   const std::vector<InputSpec> inputs = inputsOf(source);
   return std::any_of(inputs.begin(), inputs.end(),
@@ -283,7 +284,8 @@ void requireSizes(const Source& source, const SizeBindings& sizes) {
 
 namespace {
 
-// Returns the unsharded sizes of an input, or nullopt if they depend on the job.
+// Returns the unsharded sizes of an input, or nullopt if they depend on symbols without a value,
+// such as `ranks`.
 std::optional<std::vector<int64_t>> sizesIn(const InputSpec& input, const SizeBindings& sizes) {
   std::vector<int64_t> values;
   std::vector<std::string> symbols;

@@ -40,8 +40,9 @@ void atLineOfRun(const std::string& file, const Source& source, const host::Prog
   }
 }
 
-// Returns an error message that begins with the file, and with the line if the message names an
-// instruction of a host program. Returns messages about options (--name) unchanged.
+// Returns an error message that begins with the file. The line follows if the message names a line
+// of a fusion or an instruction of a host program. Returns messages about options (--name)
+// unchanged.
 std::string withFile(const std::string& message, const std::string& file, const Source& source);
 
 // Calls work(). If it throws a UserError, throws the error again with the message of withFile().
@@ -72,8 +73,8 @@ struct Settings {
 };
 Settings settingsOf(const Source& source, const Options& options);
 
-// Returns the source with `sizes` as the defaults of its sizes. A run uses the defaults for sizes
-// that its inputs do not determine, such as the factors of an extent `a*b`. Lowering uses the
+// Returns the source with `sizes` as the default values of its sizes. A run uses the defaults for
+// sizes that its inputs do not determine, such as the factors of an extent `a*b`. Lowering uses the
 // defaults too.
 Source withSizes(Source source, const SizeBindings& sizes);
 
@@ -81,8 +82,8 @@ Source withSizes(Source source, const SizeBindings& sizes);
 // file if one is given, otherwise from the seed.
 struct Inputs {
   // Per input; unused for scalars. A tensor without data stands for the values of randomTensor()
-  // with `seed` and the name of the input. In a host program it has no sizes, because they may
-  // depend on the number of ranks.
+  // with `seed` and the name of the input. For a host program, such a tensor has no sizes, because
+  // they may depend on the number of ranks.
   std::vector<HostTensor> tensors;
   std::vector<Scalar> scalars;  // per input; unused for tensors
   SizeBindings sizes;           // includes the sizes that the files determine

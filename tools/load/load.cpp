@@ -1,6 +1,7 @@
-// heddle-load: a load test of heddle inside one process. Threads run two executors with many shapes
-// in random order, on streams and with allocators of their own. Every result is compared with a
-// plain loop, some allocations fail on purpose, and the memory of the process must not grow.
+// heddle-load: a load test of heddle inside one process. Several threads run two executors with
+// many shapes in random order. Each thread has its own stream and allocator. The test compares
+// every result with a plain loop. Some allocations fail on purpose. The memory of the process may
+// grow only a little.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -40,7 +41,7 @@ struct Options {
   int64_t growth = 64;
 };
 
-// An allocator of one thread. After failAt(n) the n-th allocation fails, counted from 0.
+// The allocator of one thread. After failAt(n), the n-th allocation fails, counted from 0.
 class ThreadAllocator : public host::Allocator {
  public:
   explicit ThreadAllocator(host::Allocator& inner) : inner_(inner) {}
@@ -74,7 +75,8 @@ struct Shape {
   int64_t columns;
 };
 
-// The executors share the shapes. %x is [rows, columns], and has the elements of valueAt().
+// Both executors run the same shapes. %x has `rows` rows and `columns` columns, and its elements
+// are valueAt().
 const char* const kSoftmaxText =
     "heddle 1\nfusion softmax(%x: f32[r, c]) {\n  %y = softmax(%x, axis=1)\n  return %y\n}\n";
 const char* const kSumsText =
@@ -111,16 +113,16 @@ class LoadTest {
   }
 
  private:
-  // The caches hold fewer plans than there are shapes, so that threads drop and create plans all
-  // the time.
+  // The caches hold fewer plans than the default number of shapes, so that threads drop and create
+  // plans all the time.
   static host::CompileOptions smallCaches() {
     host::CompileOptions options;
     options.caches.plans = 100;
     return options;
   }
 
-  // Runs every second shape once, so that memory hardly grows afterwards. The threads later compile
-  // the kernels of the other shapes. Returns the resident bytes of the process.
+  // Runs every second shape once, so that memory hardly grows afterwards. The threads later run the
+  // other shapes too, which may need new kernels. Returns the resident bytes of the process.
   int64_t visitHalf() {
     ThreadAllocator allocator(device_->allocator());
     const host::Stream stream = device_->createStream();
@@ -270,7 +272,7 @@ class LoadTest {
 
   const Options options_;
   const std::unique_ptr<host::Device> device_;
-  codegen::TempFolder folder_;  // empty, so that kernels are compiled
+  codegen::TempFolder folder_;  // an empty cache folder, so that kernels are compiled
   codegen::ImageCache images_{folder_.path()};
   host::FusionExecutor softmax_;
   host::FusionExecutor sums_;

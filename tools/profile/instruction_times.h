@@ -24,21 +24,21 @@ struct InstructionTimes {
 
 using TimesByInstruction = std::map<host::InstructionIndex, InstructionTimes>;
 
-// Adds the record of one run. The times are those of the timeline (RunProfile::events()).
+// Adds the events of one run (RunProfile::events()) to `times`.
 void addRun(host::RunProfile& profile, TimesByInstruction& times);
 
 // The peak rates of one rank's device. A profile compares the measured rates with them.
 struct PeakRates {
   double copy_bytes_per_second = 0;  // 0: unknown
-  // Per kind of matrix product in a profile: operations per second.
-  // MatmulWork::operations is 0 in the pairs, because it does not belong to the kind of a product.
+  // Per kind of matrix product in a profile: operations per second. MatmulWork::operations is 0 in
+  // these pairs, because the number of operations is no part of the kind.
   std::vector<std::pair<host::MatmulWork, double>> products;
 
-  // Returns 0 if the rate is unknown.
+  // Returns the operations per second of products of the same kind as `work`, or 0 if unknown.
   double productRate(const host::MatmulWork& work) const;
 };
 
-// Returns the rows of one rank in the CSV file, without the header.
+// profileRows() returns the rows of one rank in the CSV file. profileHeader() returns the header.
 std::string profileRows(int rank, const TimesByInstruction& times, const PeakRates& rates);
 std::string profileHeader();
 

@@ -105,8 +105,8 @@ std::vector<double> scanErrors(const Expression& expr, const Bounded& operand,
 std::vector<double> scatterAddErrors(const ReferenceContext& context, const Expression& expr,
                                      const std::vector<const Bounded*>& operands,
                                      const HostTensor& result);
-// Applies the op of `expr` to `operands` instead of its own operands. Values and errors are f64
-// tensors, indices are i64 tensors.
+// Applies the op of `expr` to `operands`, in place of the operands of `expr`. The result consists
+// of f64 elements. Values and errors must be f64 tensors. Indices keep their type.
 std::vector<double> applyTo(const ReferenceContext& context, const Expression& expr,
                             const std::vector<HostTensor>& operands);
 // Returns an f64 tensor of `values` with the sizes of `like`.

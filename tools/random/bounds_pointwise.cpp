@@ -32,7 +32,8 @@ struct Samples {
 
 bool isSame(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
-// Returns the distance of `b` from `a`, or kUnknown if only one of them is a number.
+// Returns the distance of `b` from `a`, or kUnknown if it is not finite. Equal infinities and two
+// NaN have the distance 0.
 double distance(double a, double b) {
   if (isSame(a, b)) return 0;
   const double d = std::fabs(a - b);
@@ -179,7 +180,8 @@ class PointwiseBound {
     return farthest;
   }
 
-  // Returns by how much another implementation of the op may differ for the same operands.
+  // Returns by how much the result of another implementation of the op may differ for the same
+  // operands.
   double ownError(const double* centre, double y) const {
     if (overflowsWithin(centre)) return kUnknown;
     if (!std::isfinite(y)) return 0;

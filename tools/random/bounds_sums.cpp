@@ -30,8 +30,8 @@ bool anyUnknown(const std::vector<Element>& elements) {
                      [](const Element& e) { return !(e.error < kUnknown); });
 }
 
-// Returns whether the sum is exact in every order. This is true for sums of a few small integers,
-// for example.
+// Returns whether the sum has the same result in every order. This is true for sums of a few small
+// integers, for example.
 bool isExactSum(const std::vector<Element>& elements, double size, DType dtype) {
   return elements.size() <= 2 ||
          (size * computeUlp(dtype) < 1 &&
@@ -90,8 +90,8 @@ double prodError(const std::vector<Element>& elements, DType dtype, double value
   return boundAfterRounding(dtype, raw, error, value);
 }
 
-// Returns the bound of a maximum or minimum. A correct maximum lies between two maxima: that of the
-// elements minus their errors, and that of the elements plus their errors.
+// Returns the bound of a maximum or minimum. A correct maximum lies between two maxima: the maximum
+// of the elements minus their errors, and the maximum of the elements plus their errors.
 double extremeError(std::vector<Element> elements, bool max, double value) {
   if (std::any_of(elements.begin(), elements.end(), isNan)) return 0;
   if (anyUnknown(elements)) return kUnknown;
@@ -127,8 +127,8 @@ double reducedError(ReduceOp op, const std::vector<Element>& elements, const Hos
   return kUnknown;
 }
 
-// Returns the indices that are reached from `place` by all combinations of steps along the inner
-// axes (ir/reference/elements.h).
+// Returns the index `place` plus each combination of steps along the inner axes
+// (ir/reference/elements.h).
 std::vector<int64_t> innerOffsets(const Accesses& accesses, int64_t place) {
   std::vector<int64_t> places = {place};
   for (size_t axis = 0; axis < accesses.inner_sizes.size(); ++axis) {
@@ -243,7 +243,8 @@ std::vector<double> matmulErrors(const ReferenceContext& context, const Expressi
 }
 
 // Returns the bounds of cumsum and argsort. Element n of a cumsum has the bound of a sum of n + 1
-// elements. All indices of a line of an argsort are unknown if its order is not settled.
+// elements. If the order of a line of an argsort is not settled (isSettled()), all its indices are
+// unknown.
 std::vector<double> scanErrors(const Expression& expr, const Bounded& operand,
                                const HostTensor& result) {
   const size_t axis = expr.axis();
@@ -269,8 +270,8 @@ std::vector<double> scanErrors(const Expression& expr, const Bounded& operand,
   return errors;
 }
 
-// Returns the bounds of scatter_add, as for a sum. The op itself, applied to ones, absolute values
-// and bounds, gives the number of terms, their size and their errors.
+// Returns the bounds of scatter_add, as for a sum. The function applies scatter_add to ones, to
+// absolute values and to bounds. The results are the number, the size and the errors of the terms.
 std::vector<double> scatterAddErrors(const ReferenceContext& context, const Expression& expr,
                                      const std::vector<const Bounded*>& operands,
                                      const HostTensor& result) {

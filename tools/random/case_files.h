@@ -13,8 +13,8 @@ namespace heddle::random {
 void writeCase(const FusionCase& fusion_case, const std::string& path);
 FusionCase readCase(const std::string& fusion_file);
 
-// Returns the command `heddle run PATH.fusion --input ... --check=full` for the files of writeCase.
-// This command uses dense inputs. For a fault that depends on a layout, use
+// Returns the command `heddle run PATH.fusion --input ... --check=full` for the files of
+// writeCase(). This command uses dense inputs. For a fault that depends on a layout, use
 // `heddle-fuzz --replay PATH.fusion` instead.
 std::string replayCommand(const FusionCase& fusion_case, const std::string& path);
 

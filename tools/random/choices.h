@@ -10,7 +10,7 @@
 
 namespace heddle::random {
 
-// Random choices that depend only on the seed; they are the same on every machine.
+// Makes random choices. They depend only on the seed, and are the same on every machine.
 class Choices {
  public:
   explicit Choices(uint64_t seed) : random_(seed) {}
@@ -40,14 +40,15 @@ class Choices {
   std::mt19937_64 random_;
 };
 
-// Returns random numbers of magnitude about 1, some of which are integers. With `special`, some are
-// NaN, infinities, zeros of both signs, or the smallest and largest values of the type.
+// Returns random floats of magnitude about 1, some of which are integers, or random integers from
+// -8 to 8. With `special`, some elements are special: NaN, infinities, zeros of both signs, very
+// small or large floats, or integers near the limits of integer types.
 HostTensor randomValues(Choices& choices, DType dtype, const std::vector<int64_t>& sizes,
                         bool special);
 Scalar randomScalar(Choices& choices, DType dtype);
 
-// Returns a random layout for `values`. The layout may give an axis stride 0. All values along this
-// axis are then made equal.
+// Returns a random layout for `values`. The layout may give an axis the stride 0. The function then
+// makes all values along this axis equal.
 InputLayout randomLayout(Choices& choices, HostTensor& values);
 
 }  // namespace heddle::random

@@ -18,8 +18,9 @@ namespace {
 
 bool hasBigValues(double v) { return std::fabs(v) > 1e6; }
 
-// Returns whether enough elements of a value are known, so that it can be compared and used by
-// further ops.
+// Returns whether a value is worth keeping: enough elements are known, and not too many are NaN,
+// infinite or very large. Makes random exceptions for values without elements and for the second
+// condition.
 bool isUseful(const Bounded& bounded, Choices& choices) {
   const auto count = static_cast<double>(bounded.errors.size());
   if (count == 0) return choices.oneIn(3);

@@ -42,10 +42,12 @@ struct GeneratorOptions {
 // Returns a case with a valid fusion. The case depends only on the parameters, the op table and the
 // reference.
 // - The generator uses every row of the op table by its kind, arity and attributes, and every dtype
-//   in kAllDTypes. New ops and dtypes are therefore used without a change to the generator.
+//   in kAllDTypes. New dtypes and most new ops are therefore used without a change to the
+//   generator. unknownRows() returns the other new ops.
 // - If FusionBuilder rejects an op, the generator tries another op.
-// - If the result of an op is mostly unknown (tools/random/bounds.h), NaN or infinite, the
-//   generator removes the op. Most remaining values can therefore be compared.
+// - If more than a few elements of an op's result are unknown (tools/random/bounds.h), or many are
+//   NaN, infinite or very large, the generator usually removes the op. Most remaining values can
+//   therefore be compared.
 FusionCase randomCase(uint64_t seed, const GeneratorOptions& options = {});
 
 // Returns the rows of the op table that the generator cannot use. A test requires that the result

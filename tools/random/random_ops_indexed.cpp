@@ -51,7 +51,8 @@ bool OpMaker::pad() {
   return true;
 }
 
-// Returns an i64 tensor of `sizes` with indices below `extent`. Sometimes an index is out of range.
+// Returns an integer tensor of the sizes `sizes` with indices below `extent`. Sometimes an index is
+// out of range.
 ValueId OpMaker::indexFor(const std::vector<Size>& sizes, int64_t extent) {
   ValueId index = kNoValue;
   for (int tries = 20; tries > 0 && index == kNoValue; --tries) {
@@ -69,7 +70,7 @@ ValueId OpMaker::indexFor(const std::vector<Size>& sizes, int64_t extent) {
   return b_.pointwise("minimum", {index, b_.constant(extent - 1)});
 }
 
-// Sometimes reduces one constant extent, but never that of `whole_axis`.
+// Sometimes reduces one constant extent, but never the extent of `whole_axis`.
 void OpMaker::shrink(std::vector<Size>& sizes, size_t whole_axis) {
   const size_t axis = choices_.below(static_cast<int64_t>(sizes.size()));
   if (axis == whole_axis || !sizes[axis].isConstant() || sizes[axis].constant() < 2) return;

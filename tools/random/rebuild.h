@@ -19,7 +19,7 @@ struct Edits {
 // rejects its new operands.
 FusionCase rebuild(const FusionCase& from, const Edits& edits);
 
-// Returns the case with the values `sizes` for its symbols. If an axis of an input becomes shorter,
+// Returns the case with the values `sizes` of its symbols. If an axis of an input becomes shorter,
 // the input keeps the first elements along this axis. Throws UserError if an input would have to
 // grow.
 FusionCase resized(const FusionCase& from, const SizeBindings& sizes);

@@ -46,7 +46,7 @@ class Reducer {
     return attempt([&] { return rebuild(best_, edits); });
   }
 
-  // Returns a measure of the case that every step reduces.
+  // Returns the size of the case: its values, its outputs and the sizes of its axes.
   int64_t weight() const {
     int64_t sum =
         static_cast<int64_t>(best_.fusion.values().size() + best_.fusion.outputs().size());

@@ -9,13 +9,14 @@ namespace heddle::random {
 // Returns whether a case still shows the fault. An exception counts as false.
 using StillFails = std::function<bool(const FusionCase&)>;
 
-// Returns a smaller case that still fails. Each step is kept only if the fault remains:
+// Returns a smaller case that still fails. Tries these steps, and keeps the result of a step only
+// if the fault remains:
 // - drop outputs and expressions
 // - turn values into inputs that hold the values of the reference
 // - shrink extents
 // - make layouts dense and numbers simple
 //
-// The reduction ends when no step makes the case smaller, or after `limit` tries.
+// Ends when no step makes the case smaller, or after `limit` tries.
 FusionCase reduce(FusionCase failing, const StillFails& still_fails, int limit = 2000);
 
 }  // namespace heddle::random

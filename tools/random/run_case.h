@@ -12,7 +12,7 @@
 namespace heddle::random {
 
 // Runs the fusion on a device with the memory layouts of the case, and returns its outputs. A
-// scalar output becomes a 0-d tensor. `images` may be nullptr.
+// scalar output becomes a tensor without axes. `images` may be nullptr.
 std::vector<HostTensor> runOn(host::Device& device, codegen::ImageCache* images,
                               const FusionCase& fusion_case);
 
@@ -30,14 +30,14 @@ CaseResult checkOn(host::Device& device, codegen::ImageCache* images,
 CaseResult compareAll(const Fusion& fusion, const std::vector<HostTensor>& got,
                       const std::vector<Bounded>& expected);
 
-// Runs all checks that need no device. Returns an empty string, or a description of the fault. The
-// checks are:
-//  - The fusion verifies.
-//  - Printing and parsing give the same fusion, and the reference gives the same results for it.
-//  - Dense and sparse evaluation agree.
-//  - Segmentation puts each expression into one group, orders the groups so that they can run, and
-//    does not change the results.
-//  - Lowering and a run on the null device succeed.
+// Runs all checks that need no device. Returns an empty string, or a description of the fault. An
+// exception of the reference is passed on to the caller. The checks are:
+// - verify() accepts the fusion.
+// - Printing and parsing give the same fusion, and the reference gives the same results for it.
+// - The reference computes the same elements in dense and in sparse evaluation.
+// - Segmentation puts each expression into at most one group, orders the groups so that they can
+//   run, and does not change the results.
+// - Lowering and a run on the null device succeed.
 std::string checkWithoutDevice(const FusionCase& fusion_case);
 
 }  // namespace heddle::random

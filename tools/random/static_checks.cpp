@@ -86,7 +86,7 @@ void checkSparse(const FusionCase& fusion_case, const std::vector<HostTensor>& e
 }
 
 // Checks that each expression is in at most one group. Then evaluates the groups in order, each
-// with only the values that earlier groups have computed, and compares the outputs.
+// group with the inputs and the values of earlier groups, and compares the outputs.
 void checkSegments(const FusionCase& fusion_case, const std::vector<HostTensor>& expected) {
   const SegmentedFusion segmented = segment(runPasses(fusion_case.fusion, 1));
   const Fusion& fusion = segmented.fusion;

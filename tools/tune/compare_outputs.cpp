@@ -17,8 +17,8 @@
 namespace heddle::tools {
 namespace {
 
-// Returns the rounding errors that are tolerated in values of the type. Sums of many elements have
-// several.
+// Returns the tolerated error of values of the type, relative to the largest element. It allows
+// several rounding errors, because sums of many elements have several.
 double toleranceOf(DType dtype) {
   switch (dtype) {
     case DType::F64:
@@ -37,7 +37,7 @@ double toleranceOf(DType dtype) {
   }
 }
 
-// Returns whether the result depends on the order in which a candidate adds or multiplies.
+// Returns whether the result may depend on the order in which a candidate adds or multiplies.
 bool dependsOnOrder(const Expression& expr) {
   switch (expr.op->kind) {
     case OpKind::Reduction:
@@ -69,7 +69,7 @@ void forEachPart(int64_t count, const Work& work) {
   };
   std::vector<std::thread> others;
   for (int64_t i = 1; i < std::min<int64_t>(parts, usableCpus()); ++i) {
-    // With fewer threads, the comparison takes longer.
+    // If the system starts no more threads, the comparison only takes longer.
     try {
       others.push_back(startThread("comparing outputs", take));
     } catch (const UserError&) {
@@ -124,7 +124,9 @@ double largestOf(const HostTensor& wanted) {
   return most;
 }
 
-// Infinity minus infinity, and each difference from NaN, is NaN, which is within no bound.
+// Returns whether two elements are equal, are both NaN, or differ by at most `bound`. If only one
+// of them is NaN or infinite, or they are different infinities, the comparison with `bound` is
+// false.
 bool agree(double a, double b, double bound) {
   return a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= bound;
 }
@@ -135,7 +137,8 @@ struct Differences {
   int64_t first = 0;
 };
 
-// differs(e) returns whether element e differs. Skips short ranges whose bytes are equal.
+// Counts the elements e for which differs(e) returns true. Skips short ranges whose bytes are
+// equal.
 template <class Differs>
 Differences countDifferences(const HostTensor& got, const HostTensor& wanted,
                              const Differs& differs) {
@@ -163,7 +166,8 @@ Differences countDifferences(const HostTensor& got, const HostTensor& wanted,
   return all;
 }
 
-// `tolerance` is relative to the largest finite element.
+// Finds the elements of `got` and `wanted` that do not agree. `tolerance` is relative to the
+// largest finite element of `wanted`.
 Differences differencesOf(const HostTensor& got, const HostTensor& wanted, double tolerance) {
   if (!isFloat(wanted.dtype)) {
     const int64_t size = sizeOf(wanted.dtype);
@@ -182,7 +186,7 @@ Differences differencesOf(const HostTensor& got, const HostTensor& wanted, doubl
   return found;
 }
 
-// Returns the hash of a part of a tensor.
+// Returns the hash of a part of a tensor. Replaces each NaN by the same bits.
 std::string hashOfPart(const HostTensor& tensor, int64_t begin, int64_t end) {
   const int64_t size = sizeOf(tensor.dtype);
   const std::string_view bytes(tensor.as<const char>() + begin * size,

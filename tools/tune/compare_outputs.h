@@ -8,19 +8,21 @@
 
 namespace heddle::tools {
 
-// How the outputs of two candidates may differ, because they add in different orders.
+// By how much an output of two candidates may differ, because candidates add in different orders.
 struct Tolerance {
   bool of_float_sums = false;  // the output derives from a sum or product of floats
   double relative = 0;         // the largest error, divided by the largest element of the output
 };
 
-// Returns the tolerance of each output of a segment. The least exact type of the computed values
-// from which an output derives decides it: an f64 that is cast from an f16 may differ as an f16.
+// Returns the tolerance of each output of a segment. An output has the tolerance of the least exact
+// type of the computed values from which it derives. For example, an f64 that is cast from a
+// computed f16 has the tolerance of f16.
 std::vector<Tolerance> tolerancesOf(const Fusion& segment);
 
 // Compares the outputs of two candidates of a kernel. Returns "" if they agree, or the first
 // difference.
-// - Floats may differ by their tolerance. Infinity and NaN agree only with themselves.
+// - Floats may differ by their tolerance. Each infinity agrees only with itself, and NaN agrees
+//   only with NaN.
 // - Integers and bools must be equal. Exception: if they derive from sums of floats, 1 % of the
 //   elements may differ, because a rounding error can change a comparison. One element may differ
 //   even if the output has fewer than 100 elements.

@@ -26,7 +26,7 @@ void CompileAhead::compile(codegen::ImageCache& images, const codegen::KernelCom
     try {
       images.get(sources, compiler);
     } catch (const std::exception&) {
-      // The caller finds the error again.
+      // The caller gets the same error when it compiles the sources.
     }
   }
 }

@@ -9,18 +9,18 @@
 
 namespace heddle::tools {
 
-// Compiles kernels on a thread of its own, while the caller measures other kernels. The images are
-// then in `images`. If the caller needs an image that this thread is compiling, the cache lets the
-// caller wait for it.
+// Compiles kernels on a separate thread, while the caller measures other kernels. The image cache
+// `images` then contains the images. If the caller requests an image that the thread is compiling,
+// the cache makes the caller wait.
 class CompileAhead {
  public:
-  // The sources of one kernel are compiled together, one kernel after another. Errors are ignored,
-  // because the caller compiles the sources again and reports them. The sources, the cache and the
-  // compiler must outlive the object.
+  // The thread compiles the sources of one kernel together, one kernel after another. It ignores
+  // errors, because the caller compiles the sources again and reports the errors. The sources, the
+  // cache and the compiler must outlive the object.
   using Sources = std::vector<const codegen::KernelSource*>;
   CompileAhead(std::vector<Sources> kernels, codegen::ImageCache& images,
                const codegen::KernelCompiler& compiler);
-  // Waits for the kernel that is being compiled. Later ones are not compiled.
+  // Waits for the kernel that is being compiled. The thread does not compile later kernels.
   ~CompileAhead();
   CompileAhead(const CompileAhead&) = delete;
   CompileAhead& operator=(const CompileAhead&) = delete;

@@ -16,16 +16,17 @@ namespace {
 constexpr int64_t kGpuFlush = int64_t{256} << 20;  // more than the L2 cache of every GPU
 constexpr int64_t kCpuFlush = int64_t{32} << 20;
 
-// The number of different random elements of an input. A larger input repeats them: to compute
-// billions of random numbers would take longer than to measure the kernel. The number is prime, so
-// equal elements of different rows have different columns.
+// The number of different random elements of an input. A larger input repeats them, because the
+// computation of billions of random numbers would take longer than the measurement. The number is
+// prime, so that equal elements of different rows are usually in different columns.
 constexpr int64_t kRandomElements = 1048573;
 
 double nowSeconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Fills floats with NaN and integers with -1. A byte of a bool must be 0 or 1.
+// The byte with which faults() fills an output before a candidate runs. Floats become NaN. A bool
+// must be 0 or 1.
 constexpr int kNoResult = 0xFF;
 int fillOf(DType dtype) { return dtype == DType::Bool ? 0 : kNoResult; }
 
@@ -134,7 +135,7 @@ void KernelRuns::destroy() {
   if (end_ != nullptr) device_.destroyEvent(end_);
 }
 
-// Compiles all candidates together. If that fails, compiles them one by one to find the faults.
+// Compiles all candidates together. If this fails, compiles them one by one to find the faults.
 void KernelRuns::compile(std::vector<std::string>& faults) {
   std::vector<const codegen::KernelPlan*> plans;
   for (const codegen::Candidate& each : all_) plans.push_back(&each.plan);
@@ -181,8 +182,9 @@ void KernelRuns::wait() {
   errors_.rethrow();
 }
 
-// Copies the outputs to `results`. Outputs without gaps become vectors in the order of their
-// memory. Gaps are left out, because their contents are undefined.
+// Copies the outputs to `results`. An output without gaps becomes a vector in the order of its
+// memory. If an output has gaps, only its elements are copied, because the contents of gaps are
+// undefined.
 void KernelRuns::readOutputs(std::vector<HostTensor>& results) {
   const size_t first = kernel_.in.size();
   results.resize(operands_.size() - first);
@@ -201,8 +203,8 @@ void KernelRuns::readOutputs(std::vector<HostTensor>& results) {
   }
 }
 
-// Compares the outputs of the candidate that has just run with those of earlier ones. Returns what
-// is wrong, or "".
+// Compares the outputs of the candidate that has just run with the outputs of earlier candidates.
+// Returns what is wrong, or "".
 std::string KernelRuns::compare(size_t candidate) {
   readOutputs(got_);
   const std::string hash = hashOfBits(got_);

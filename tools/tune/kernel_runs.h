@@ -23,8 +23,8 @@ namespace heddle::tools {
 
 // Runs the candidates of one kernel alone, on random inputs with the sizes and strides of its
 // launch. Every output has its own memory here, even if the program stores it in an input. An
-// object allocates the operands and the largest workspace. It also allocates a block, which it
-// writes to flush the caches.
+// object allocates the operands and the largest workspace. It also allocates a block, which run()
+// writes to flush the caches (256 MiB on a GPU, 32 MiB on a CPU).
 class KernelRuns final : public CandidateTimer {
  public:
   // `orders` has the reductionOrder() of each candidate (codegen/bind/candidate_numbers.h). The
@@ -37,11 +37,13 @@ class KernelRuns final : public CandidateTimer {
   KernelRuns(const KernelRuns&) = delete;
   KernelRuns& operator=(const KernelRuns&) = delete;
 
-  // Compiles and runs every candidate once. Returns, per candidate, why it cannot be used. "": it
-  // can be used. The reasons are:
+  // Compiles and runs every candidate once. Returns, per candidate, the reason why it cannot be
+  // used, or "". The reasons are:
   // - It does not compile, or it does not run.
-  // - Its results differ from those of the first usable candidate by more than rounding errors.
-  // - Its bits differ from those of an earlier usable candidate with the same order of reductions.
+  // - Its results differ from the results of the first usable candidate by more than rounding
+  //   errors.
+  // - The bits of its results differ from the bits of an earlier usable candidate with the same
+  //   order of reductions.
   std::vector<std::string> faults();
   double run(size_t candidate) override;
   // Returns the resources of a candidate: for each resource, the maximum over its launches.
@@ -51,7 +53,7 @@ class KernelRuns final : public CandidateTimer {
  private:
   void allocate(uint64_t seed);
   host::Tensor randomInput(const TensorDesc& desc, uint64_t seed, const std::string& name);
-  void destroy();  // the stream and the timers that exist
+  void destroy();  // destroys the stream and the timers that exist
   void compile(std::vector<std::string>& faults);
   void launch(size_t candidate);
   void wait();

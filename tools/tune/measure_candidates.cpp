@@ -9,8 +9,8 @@
 namespace heddle::tools {
 namespace {
 
-// Returns whether the 95 % confidence interval of the median is narrow. Its ends are order
-// statistics, so the distribution of the times does not matter.
+// Returns whether the 95 % confidence interval of the median is narrow. The ends of the interval
+// are order statistics, so the distribution of the times does not matter.
 bool isSettled(std::vector<double> times) {
   constexpr double kWidth = 0.02;
   const auto n = static_cast<double>(times.size());

@@ -23,8 +23,8 @@ std::vector<double> ranksOf(const std::vector<double>& values) {
   return ranks;
 }
 
-// Returns the prediction with three digits. Smaller differences mean that the model expects equal
-// times.
+// Returns the prediction, rounded to three digits. If two predictions differ by less, the model
+// expects equal times.
 double threeDigits(double seconds) {
   if (seconds <= 0) return 0;
   const double unit = std::pow(10, std::floor(std::log10(seconds)) - 2);

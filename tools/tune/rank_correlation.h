@@ -15,12 +15,13 @@ std::optional<double> rankCorrelation(const std::vector<double>& a, const std::v
 // How well the time model ranks the measured candidates of some kernels. Predictions that are equal
 // in their first three digits share a rank.
 struct ModelRanks {
-  int kernels = 0;     // kernels whose candidates differ in both times
-  double mean = 0;     // the mean of their correlations
+  int kernels = 0;     // kernels whose candidates differ in predicted and in measured times
+  double mean = 0;     // the mean of the correlations of these kernels
   int candidates = 0;  // measured candidates of all kernels
-  double all = 0;      // the correlation over all these candidates together
+  double all = 0;      // the correlation over all measured candidates together
 };
-// Returns nullopt if no kernel has two measured candidates that differ in both times.
+// Returns nullopt if no kernel has measured candidates that differ in predicted and in measured
+// times.
 std::optional<ModelRanks> modelRanks(const std::vector<TunedKernel>& kernels);
 
 }  // namespace heddle::tools

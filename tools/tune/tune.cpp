@@ -23,7 +23,7 @@ struct Work {
   host::LaunchedKernel launched;  // refers to `kernel`
   std::vector<codegen::Candidate> all;
   std::vector<std::string> orders;  // reductionOrder() per candidate
-  size_t index;                     // the number of the result
+  size_t index;                     // index of the kernel in Tuner::tuned_
   std::vector<size_t> allowed;      // the candidates that may be chosen, the preferred one first
 
   Work(const host::LaunchedKernel& of, std::vector<codegen::Candidate> candidates)
@@ -107,7 +107,7 @@ class Tuner {
     }
   }
 
-  // Returns whether the kernel must be measured, and sets Work::allowed. If not, sets the origin
+  // Sets Work::allowed, and returns whether the kernel must be measured. If not, sets the origin
   // and the choice of the kernel.
   bool mustMeasure(Work& work, TunedKernel& kernel) const {
     work.allowed.resize(work.all.size());
@@ -132,8 +132,9 @@ class Tuner {
     return false;
   }
 
-  // Allows the agreed candidate, and the ones that give the same bits. Returns false, and chooses
-  // the agreed one, if the other rank has an equal device, or if there are no others.
+  // Allows the agreed candidate and all candidates that give the same bits. If the other rank has
+  // an equal device, or if only the agreed candidate is allowed, chooses this candidate and returns
+  // false.
   bool allowAgreed(Work& work, TunedKernel& kernel) const {
     HEDDLE_CHECK(work.index < options_.agreed.size(), "kernel {} is new to the other rank",
                  kernel.name);
@@ -152,8 +153,9 @@ class Tuner {
     return false;
   }
 
-  // Returns the sources of all kernels except the first one, which measure() compiles at once.
-  // Compilers would take the processors from a CPU device, so it needs idle ones.
+  // Returns the sources that CompileAhead compiles: the sources of all kernels except the first
+  // one, which measure() compiles at once. Returns none if compilers would take processors from a
+  // CPU device.
   std::vector<CompileAhead::Sources> laterSources() const {
     const bool has_idle = target_ == codegen::Target::Cuda || usableCpus() > machine_.processors;
     std::vector<CompileAhead::Sources> kernels;

@@ -35,7 +35,7 @@ constexpr const char* kTerms =
     "the\n"
     "first one. The times are medians. Caches contain nothing of the operands before a run.";
 
-// Returns the store of choices. Its folder is that of the compiled kernels.
+// Returns the store of choices, which is in the folder of the compiled kernels.
 host::ChoiceCache openStore() {
   return {codegen::ImageCache::defaultFolder(), "candidates of kernels"};
 }
@@ -46,8 +46,8 @@ void requireCompiler(const host::Device& device) {
                          device.whyNoCompiler().empty() ? "" : "; " + device.whyNoCompiler());
 }
 
-// Tunes, and stores the choices that were measured. `options` has the members that do not depend on
-// `given` and the store.
+// Tunes a program and stores the new choices. Sets TuneOptions::find, so that kernels with a choice
+// in `given` or in the store count as known.
 std::vector<TunedKernel> tuneAndStore(const host::Program& program, const SizeBindings& sizes,
                                       int ranks, host::Device& device, const Choices& given,
                                       codegen::ImageCache& images, TuneOptions options) {
@@ -59,7 +59,8 @@ std::vector<TunedKernel> tuneAndStore(const host::Program& program, const SizeBi
   };
   const host::Program inlined = host::inlineCalls(host::concretized(program, ranks));
   std::vector<TunedKernel> kernels = tune(inlined, sizes, ranks, device, images, options);
-  // A choice that had to agree with that of another rank may not be the best one.
+  // Choices that had to agree with another rank are not stored, because they may not be the best
+  // ones.
   for (const TunedKernel& kernel : kernels) {
     const bool is_new = kernel.origin == TunedKernel::Origin::Measured ||
                         kernel.origin == TunedKernel::Origin::Single;
@@ -156,7 +157,8 @@ Choices choicesForRun(const Rank& rank, const host::Program& program, const Size
 
 namespace {
 
-// Compiles a file. Messages about options begin with the path if there are several files.
+// Compiles a file. If there are several files, an error message about an option begins with the
+// path of the file.
 Prepared prepareFile(const Options& options, const std::string& path, int ranks) {
   Options of_file = options;
   of_file.file = path;
@@ -193,7 +195,7 @@ int tuneCommand(const Options& options) {
     std::fflush(stdout);
   };
   if (options.csv) print(tuneCsvHeader());
-  // Each file is printed when it is done, because tuning many files can take minutes.
+  // Prints the results of each file at once, because tuning many files can take minutes.
   for (size_t i = 0; i < prepared.size(); ++i) {
     const std::string& path = options.files[i];
     tuned.push_back({path, inFile(path, prepared[i].source, [&] {

@@ -22,10 +22,10 @@ void addChoices(CLI::App& command, Options& options);
 // Returns the choices of the file.
 Choices givenChoices(const Options& options);
 
-// Returns the choices with which a rank must run the program. Without --tune, they are `given`.
+// Returns the choices with which a rank must run the program. With --tune=off, returns `given`.
 // With --tune, rank 0 measures the kernels of all ranks, stores the choices, and sends them to all
-// ranks. A rank whose device differs from that of rank 0 then measures the candidates that give the
-// same bits as those choices. The ranks communicate once. All ranks must call this function.
+// ranks. A rank whose device differs from the device of rank 0 then measures the candidates that
+// give the same bits as these choices. The function communicates once. All ranks must call it.
 Choices choicesForRun(const Rank& rank, const host::Program& program, const SizeBindings& sizes,
                       const Choices& given, const Options& options, codegen::ImageCache& images);
 

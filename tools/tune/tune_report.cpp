@@ -42,7 +42,7 @@ std::string rowText(const TunedKernel::Row& row, size_t index, bool is_chosen) {
                      is_chosen ? ", chosen" : "");
 }
 
-// Returns the line about the first candidates of the measured kernels.
+// Returns the line of tuneSummary() about the first candidates.
 std::string firstCandidatesText(const std::vector<TunedKernel>& kernels) {
   constexpr double kNear = 1.05;
   int measured = 0;

@@ -14,14 +14,14 @@ struct TunedFile {
 };
 
 // Return the results of a file as a table and as CSV. The table begins with the path if
-// `names_path` is true. All results have one header.
+// `names_path` is true. tuneCsvHeader() returns the header that precedes the CSV of all files.
 std::string tuneText(const TunedFile& file, bool names_path);
 std::string tuneCsvHeader();
 std::string tuneCsv(const TunedFile& file);
 
-// Returns a line about modelRanks() of all kernels, and a line about their first candidates: how
-// often the first one is almost the fastest, and how much faster the chosen ones are. A line
-// without a value is left out.
+// Returns a line about modelRanks() of all kernels, and a line about the first candidates of
+// measured kernels: how often the first candidate is almost the fastest, and how much faster the
+// chosen candidates are. Leaves out a line that has no value.
 std::string tuneSummary(const std::vector<TunedFile>& files);
 
 }  // namespace heddle::tools

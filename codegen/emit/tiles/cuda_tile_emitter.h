@@ -55,7 +55,7 @@ class CudaTileEmitter {
   void writeShift();
   std::string launchBounds() const;
 
-  // Rows that blocks share (emit_divided_cuda.cpp).
+  // The functions for rows that are divided among blocks (emit_divided_cuda.cpp).
   bool isDivided() const { return layout_.divided.parts > 0; }
   void writeItems();
   void openItem();
@@ -69,7 +69,8 @@ class CudaTileEmitter {
   void findLastItem();
   const char* streams() const { return is_last_sweep_ && layout_.divided.streams ? ", true" : ""; }
 
-  // Writes which row this thread processes, and which share of the vectors of the row.
+  // Writes the variables that say which row this thread processes, and which share of the vectors
+  // of the row.
   void writeRoles() {
     if (layout_.bundled) return writeBundleRoles();
     out_.line(
@@ -77,8 +78,8 @@ class CudaTileEmitter {
     out_.line(fmt::format("[[maybe_unused]] const int row = hd::thread() / {};", layout_.threads));
     if (!program_.columns.empty()) return openColumns();
     out_.line(fmt::format("const Index kept = (Index)hd::block() * {} + row;", layout_.rows));
-    // The grid has one block per row if a block computes one row. A warp may end if its row does
-    // not exist, because the rows of single warps use no barriers.
+    // If a block computes one row, the grid has one block per row, so the row exists. If one warp
+    // computes a row, the kernel has no barriers. The warp may then end if its row does not exist.
     if (layout_.threads == 32 && layout_.rows > 1) out_.line("if (kept >= kept_items) return;");
     const bool exists = layout_.rows == 1 || layout_.threads == 32;
     out_.line(exists ? "const bool active = true;" : "const bool active = kept < kept_items;");
@@ -109,7 +110,7 @@ class CudaTileEmitter {
   }
 
   void write(const Statement& statement) {
-    // Only loads copy to shared memory. Any other statement may read what they have copied.
+    // Only loads copy to shared memory. Every other statement may read the copied tiles.
     if (is_copying_ && !std::holds_alternative<LoadTile>(statement)) {
       out_.line("hd::awaitCopies();");
       is_copying_ = false;
@@ -117,17 +118,18 @@ class CudaTileEmitter {
     std::visit([this](const auto& one) { this->write(one); }, statement);
   }
 
-  // Writes the loop over the vectors of this thread, with the loads and the text of `body` for each
-  // vector. In the text, `u` is the number of the vector. The first `count` elements of the vector
-  // belong to the row. If rows are shifted (RowLayout::shifted), its elements before
-  // `first` do not belong to the row. A shifted row has only two incomplete vectors, so the text
-  // has a second version without masks for complete vectors.
+  // Writes the loop over the vectors of this thread. For each vector, the loop executes `loads`,
+  // reads the tiles in shared memory that the body `reads` needs, and executes the text that body()
+  // writes. In the text, `u` is the number of the vector, and element i belongs to the row if i <
+  // `count`. If rows are shifted (RowLayout::shifted), i must also be at least `first`. A shifted
+  // row has only two incomplete vectors, so the text has a second version without masks for
+  // complete vectors.
   template <class Write>
   void writeVectors(const std::vector<LoadTile>& loads, const Body& reads, Write&& body) {
     if (layout_.bundled && layout_.shared_bytes > 0) {
       return writeHeldVectors([&] { writeVector(loads, reads, body); });
     }
-    // Tiles in shared memory can be indexed at run time, so the code need not be long.
+    // Only registers need a completely unrolled loop: a thread cannot index them at run time.
     openVectorLoop(layout_.shared_bytes > 0 ? "#pragma unroll 4" : "#pragma unroll");
     if (layout_.shifted) {
       out_.open(isDivided() ? "if (reduced < row_end) {" : "if (reduced < vectors) {");
@@ -136,8 +138,8 @@ class CudaTileEmitter {
       writeIncomplete(loads, reads, body);
       out_.close();
     } else {
-      // Only the last vector of a thread may cross the end of the row, so the other vectors need no
-      // comparison.
+      // Only the last vector of a thread may be after the end of the row, so the other vectors need
+      // no comparison.
       out_.open(in_loop_       ? "if (reduced < row_end) {"
                 : layout_.full ? "if (active) {"
                                : fmt::format("if ((active && u + 1 < {}) || reduced < row_end) {{",
@@ -178,13 +180,13 @@ class CudaTileEmitter {
     writeVector(loads, reads, body);
   }
 
-  // Returns the index of a vector of this thread in a tile in shared memory.
+  // Returns the expression of the index of vector `u` of this thread in a tile in shared memory.
   std::string heldIndex() const {
     return layout_.bundled ? fmt::format("u * {} + hd::thread()", layout_.threads * layout_.rows)
                            : fmt::format("u * {} + share", layout_.threads);
   }
 
-  // Returns the tiles in shared memory that the body reads.
+  // Returns the tiles in shared memory that `body` reads.
   std::set<TileId> heldTilesOf(const Body& body) const {
     std::set<TileId> found;
     for (const Node& node : body.nodes) {
@@ -194,7 +196,7 @@ class CudaTileEmitter {
     return found;
   }
 
-  // All vectors of a bundle have the same lanes: writeBundleRoles() declares their number.
+  // All vectors of a bundle have the same number of lanes, which writeBundleRoles() declares.
   void writeCount() {
     if (!layout_.bundled) declareCount();
   }
@@ -245,12 +247,12 @@ class CudaTileEmitter {
     return layout_.shifted ? "aligned_" + access.name : "true";
   }
 
-  // part() returns the suffix of the access function. elements() returns the arguments that select
-  // the elements of a vector that belong to the row.
+  // part() returns the suffix of the functions that access a vector (hd::load(), hd::loadPart()).
+  // elements() returns their arguments that select the elements of the row.
   const char* part() const { return layout_.shifted ? "Part" : ""; }
   const char* elements() const { return layout_.shifted ? "first, count" : "count"; }
 
-  // Declares a tile that a body computes.
+  // Writes the declaration of a tile that a body computes.
   void declareTile(TileId id, int32_t registers) {
     out_.line(fmt::format("{} tile{}[{}][{}];", storedType(tile(id).dtype), id, registers,
                           layout_.vector));
@@ -266,7 +268,8 @@ class CudaTileEmitter {
     }
   }
 
-  // Declares the variable `name` of a tile that a statement loads.
+  // Writes the declaration of the variable of a tile that a statement loads. `name` is the first
+  // part of its name.
   void declareLoaded(const LoadTile& load, const char* name) {
     const Access& access = frame_.access(load.tensor);
     const bool per_row = tile(load.tile).per_row;
@@ -278,7 +281,7 @@ class CudaTileEmitter {
     declareLoadedTile(load.tile, per_row ? 1 : layout_.registers, name);
   }
 
-  // Loads the tile into the variable `name`.
+  // Writes the loads of a tile into the variable that declareLoaded() has declared.
   void loadInto(const LoadTile& load, const char* name) {
     if (layout_.bundled) return loadOfBundle(load, name);
     if (tile(load.tile).per_row) {
@@ -300,7 +303,7 @@ class CudaTileEmitter {
   }
 
   void write(const LoadTile& load) {
-    if (load.when != LoadTile::When::Row) return;  // openColumns() has loaded the tile
+    if (load.when != LoadTile::When::Row) return;  // openColumns() has written the load
     const bool along_row = frame_.access(load.tensor).lane != LaneStride::Zero;
     if (layout_.shared_bytes > 0 && along_row && !tile(load.tile).per_row) return hold(load);
     declareLoaded(load, "tile");
@@ -348,16 +351,16 @@ class CudaTileEmitter {
 
   void writeStore(int tensor, bool rounds);
 
-  // Returns the argument `lanes` of writeLaneStates(). It is 1 if rows are shifted: the loop then
-  // skips the lanes before the row, so it does not start at lane 0.
+  // Returns the argument `lanes` of writeLaneStates(). If rows are shifted, this is 1, because the
+  // loop skips the lanes before the row and may not start at lane 0.
   int lanesInOrder() const { return layout_.shifted ? 1 : layout_.vector; }
 
   const Accumulator& accumulator(AccumulatorId a) const { return frame_.accumulators[a]; }
 
   void declareAccumulators(const ReduceTiles& reduce);
 
-  // If a loop calls hd::addSome(), writes all loads before the first call, because a branch in a
-  // call would delay the loads after it.
+  // If a loop over parts of the row calls hd::addSome(), writes all loads before the first call,
+  // because a branch in a call would delay the loads after it. Does the same if rows are divided.
   void write(const ReduceTiles& reduce);
 
   void reduceLanes(const ReduceTiles& reduce);
@@ -374,10 +377,10 @@ class CudaTileEmitter {
   std::set<TileId> one_vector_;  // tiles of which a thread holds one vector at a time
   std::set<TileId> held_;        // tiles in shared memory
   std::set<TileId> early_;       // tiles that loadEarly() has loaded
-  int64_t held_bytes_ = 0;       // number of bytes of these tiles
-  bool is_copying_ = false;      // the text has begun copies to shared memory
-  bool in_loop_ = false;
-  bool is_last_sweep_ = false;  // of divided rows
+  int64_t held_bytes_ = 0;       // number of bytes of the tiles in `held_`
+  bool is_copying_ = false;  // the text has begun copies to shared memory and not waited for them
+  bool in_loop_ = false;     // inside of a LoopOverRow
+  bool is_last_sweep_ = false;  // the text of the last sweep of divided rows is being written
   int bodies_ = 0;
   TextWriter out_;
 };

@@ -1,6 +1,6 @@
 // Writes the C++ text of a tile program with bundles of rows (RowLayout::bundled), statement by
-// statement. One thread computes one bundle after another. A tile is an array in the cache: the
-// elements with the same place in all rows of the bundle are neighbours.
+// statement. One thread computes one bundle after another. A tile is an array, which stays in the
+// cache. In the array, the elements at the same index of all rows of the bundle are neighbours.
 #include <set>
 
 #include "codegen/emit/accumulator_text.h"
@@ -12,7 +12,8 @@
 namespace heddle::codegen {
 namespace {
 
-// Each block of elements of a row is summed separately (codegen/emit/emit_cpp.cpp).
+// The number of elements of a row that are summed separately. kBlockItems in
+// codegen/emit/emit_cpp.cpp explains the reason.
 constexpr int kBlockOfRow = 64;
 
 class CppBundleEmitter {
@@ -49,7 +50,7 @@ class CppBundleEmitter {
     out_.line(fmt::format("alignas(64) {} tile{}[{}];", storedType(tile(id).dtype), id, elements));
   }
   void declareArrays(const Statement& statement) {
-    // Only these statements of rows compute tiles.
+    // Of the statements that this emitter accepts, only these two create tiles.
     if (const auto* load = std::get_if<LoadTile>(&statement)) declareArray(load->tile);
     if (const auto* map = std::get_if<MapTiles>(&statement)) {
       for (const MapTiles::Result& result : map->results) declareArray(result.tile);
@@ -64,13 +65,14 @@ class CppBundleEmitter {
   }
 
   void openLanes() {
-    // The loop has no dependences between lanes: no two lanes write the same element, and the lane
-    // that writes an element of an in-place output also reads it.
+    // The loop has no dependences between lanes: no two lanes write the same element, and if an
+    // output is stored in an input, only the lane that writes an element reads it.
     out_.line("#pragma GCC ivdep");
     out_.open("for (Index i = 0; i < count; ++i) {");
   }
 
-  // Writes the pointer to lane 0 of the current vector, or of the values per row.
+  // Writes the pointer to lane 0 of the current vector. If `per_row` is true, writes the pointer to
+  // the bundle's first value per row.
   void writePointer(int tensor, bool per_row) {
     const Access& access = frame_.access(tensor);
     const IndexExpr offset =
@@ -79,8 +81,7 @@ class CppBundleEmitter {
                           storedType(access.dtype), tensor, access.name, offset.str()));
   }
 
-  // Writes the pointers of a statement to the tensors that it loads itself and to those that it
-  // stores.
+  // Writes the pointers of a statement to the tensors of `loads` and to the tensors that it stores.
   void writePointers(const std::vector<LoadTile>& loads, const Body& body, bool per_row) {
     std::set<int> tensors;
     for (const LoadTile& load : loads) tensors.insert(load.tensor);
@@ -100,8 +101,8 @@ class CppBundleEmitter {
   // Each lane has its own accumulators, so nothing is left to combine.
   static void write(const CombineParts&) {}
 
-  // Copies the tile to its array. Rows may lie so far apart that their lines evict each other from
-  // a cache. The array has no such gaps.
+  // Writes text that copies the tile to its array. The lines of a bundle may be so far apart in
+  // memory that they evict each other from the cache. The array has no gaps.
   void write(const LoadTile& load) {
     const bool per_row = tile(load.tile).per_row;
     per_row ? out_.open("{") : openVectors();
@@ -197,7 +198,8 @@ class CppBundleEmitter {
   const TileProgram& program_;
   const KernelFrame& frame_;
   const int32_t lanes_;
-  IdVector<TileId, int> tensor_of_;  // tensors that a statement loads itself; -1: an array
+  IdVector<TileId, int> tensor_of_;  // per tile: its tensor, if MapTiles::loads or
+                                     // ReduceTiles::loads names the tile; -1: the tile is an array
   std::vector<const Body*> bodies_;
   TextWriter out_;
 };

@@ -3,8 +3,8 @@
 
 namespace heddle::codegen {
 
-// Writes which bundle this thread processes, which share of the vectors of the bundle, and how many
-// rows of the bundle exist.
+// Writes the variables that say which bundle this thread processes, which share of the vectors of
+// the bundle, and how many rows of the bundle exist.
 void CudaTileEmitter::writeBundleRoles() {
   out_.line(fmt::format("[[maybe_unused]] const int share = hd::thread() / {};", layout_.rows));
   out_.line(fmt::format("[[maybe_unused]] const int row = hd::thread() % {};", layout_.rows));
@@ -16,8 +16,8 @@ void CudaTileEmitter::writeBundleRoles() {
 }
 
 // Writes the loop over the vectors of this thread, for tiles in shared memory. Only the last vector
-// of a thread may not exist, so the text has a second version for it. The loop then has no
-// branches, and can begin several loads before it waits for the first one.
+// of a thread may be missing, so the text handles it after the loop. The loop then has no branches,
+// and a thread can begin several loads before it waits for the first one.
 void CudaTileEmitter::writeHeldVectors(const std::function<void()>& vector) {
   const int32_t always = layout_.full ? layout_.registers : layout_.registers - 1;
   const auto write = [&] {
@@ -40,7 +40,8 @@ void CudaTileEmitter::writeHeldVectors(const std::function<void()>& vector) {
   out_.close();
 }
 
-// Returns whether a load of a bundle uses the fast functions for unaligned vectors.
+// Returns whether a load of a bundle uses the fast functions for unaligned vectors
+// (hd::loadPairs()).
 bool CudaTileEmitter::loadsPairs(const LoadTile& load) const {
   const Access& access = frame_.access(load.tensor);
   return layout_.bundled && access.lane == LaneStride::One && !isVectorized(access) &&

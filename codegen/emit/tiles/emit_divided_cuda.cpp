@@ -8,7 +8,8 @@
 namespace heddle::codegen {
 
 // Writes the loop in which a block takes work items. Thread 0 takes the next ticket while the block
-// computes an item. Two elements of `ticket` take turns, so one barrier per item is enough.
+// computes an item. Successive items use two elements of `ticket` in turn, so one barrier per item
+// is enough.
 void CudaTileEmitter::writeItems() {
   const int32_t sweeps = layout_.divided.sweeps;
   out_.line("const int share = hd::thread();");
@@ -33,8 +34,8 @@ void CudaTileEmitter::writeItems() {
   out_.close();
 }
 
-// Writes which part of which row the block computes. The first and the last tickets of a sweep
-// belong to no part.
+// Writes the variables that say which part of which row the block computes. Some tickets belong to
+// no part: the first tickets of later sweeps, and the last tickets of earlier sweeps.
 void CudaTileEmitter::openItem() {
   const int32_t sweeps = layout_.divided.sweeps;
   out_.line(fmt::format("const int sweep = (int)(item % {});", sweeps));
@@ -53,13 +54,13 @@ void CudaTileEmitter::openItem() {
       "vectors_of_row) : vectors_of_row;");
 }
 
-// Writes the items of one sweep. They need the results of earlier sweeps, and the tiles per row
-// that earlier sweeps have made.
+// Writes the code of the items of one sweep. The code fetches the results of earlier sweeps, and
+// computes again the tiles per row of earlier sweeps.
 void CudaTileEmitter::writeSweep(int sweep) {
   is_last_sweep_ = sweep + 1 == layout_.divided.sweeps;
   out_.open(fmt::format("if (sweep == {}) {{", sweep));
-  // In other programs, early loads would need too many registers: for the masks of shifted rows, or
-  // for the states of several sweeps.
+  // In all other programs, early loads would need too many registers: for the masks of shifted
+  // rows, or for the states of several sweeps.
   if (sweep == 1 && layout_.divided.sweeps == 2 && !layout_.shifted) loadEarly(sweep);
   int at = 0;
   for (const Statement& statement : program_.statements) {
@@ -89,7 +90,7 @@ void CudaTileEmitter::loadEarly(int sweep) {
     for (const Statement& inner : loop->statements) {
       const auto* map = std::get_if<MapTiles>(&inner);
       const auto* reduce = std::get_if<ReduceTiles>(&inner);
-      if (map == nullptr && reduce == nullptr) continue;  // only these have loads of their own
+      if (map == nullptr && reduce == nullptr) continue;  // no other statement has its own loads
       for (const LoadTile& load : map != nullptr ? map->loads : reduce->loads) loadEarly(load);
     }
   }
@@ -106,7 +107,8 @@ void CudaTileEmitter::loadEarly(const LoadTile& load) {
   early_.insert(load.tile);
 }
 
-// Writes the loads of all vectors of a thread. If they are early, the first ones have been written.
+// Writes the loads of all vectors of a thread. If loadEarly() has written the loads of the first
+// part of the row, the text skips them in this part.
 void CudaTileEmitter::loadTogether(const std::vector<LoadTile>& loads) {
   for (const LoadTile& load : loads) {
     if (!early_.contains(load.tile)) {
@@ -119,6 +121,7 @@ void CudaTileEmitter::loadTogether(const std::vector<LoadTile>& loads) {
   }
 }
 
+// Writes what an item must repeat of a statement of an earlier sweep.
 void CudaTileEmitter::writeEarlier(const Statement& statement) {
   const Overloaded again{
       [&](const CombineParts& combine) { fetch(combine); },
@@ -132,7 +135,7 @@ void CudaTileEmitter::writeEarlier(const Statement& statement) {
   std::visit(again, statement);
 }
 
-// Combines the states of all parts of the row. Thread i begins with part i.
+// Writes text that combines the states of all parts of the row. Thread i begins with part i.
 void CudaTileEmitter::fetch(const CombineParts& combine) {
   for (AccumulatorId a : combine.accumulators) {
     const Accumulator& acc = accumulator(a);
@@ -147,7 +150,7 @@ void CudaTileEmitter::fetch(const CombineParts& combine) {
   combiner().threads(combine.accumulators);
 }
 
-// Stores the states of this part.
+// Writes text that stores the states of this part.
 void CudaTileEmitter::publish(const CombineParts& combine) {
   for (AccumulatorId a : combine.accumulators) {
     out_.line(
@@ -155,13 +158,14 @@ void CudaTileEmitter::publish(const CombineParts& combine) {
   }
 }
 
-// Writes whether all other items of the last sweep have read what they need of the row. An output
-// per row may have the memory of an input per row, so the last item must store it. All threads of
-// this block have read their tiles per row before the barrier of CombineParts.
+// Writes the variable `is_last`. It is true in thread 0 of one item per row: the item of the last
+// sweep that is the last one to read the inputs with one element per row. This item stores the
+// outputs with one element per row, because such an output may have the memory of such an input.
+// The barrier of CombineParts ensures that all threads of this block have read their tiles per row.
 void CudaTileEmitter::findLastItem() {
   const bool stores = std::any_of(
       program_.statements.begin(), program_.statements.end(), [](const Statement& statement) {
-        const auto* map = std::get_if<MapTiles>(&statement);  // others store nothing per row
+        const auto* map = std::get_if<MapTiles>(&statement);  // no other statement stores per row
         return map != nullptr && !map->body.stores.empty();
       });
   if (!stores) return;

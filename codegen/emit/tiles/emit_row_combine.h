@@ -8,24 +8,27 @@
 
 namespace heddle::codegen {
 
-// Returns the number of parts into which a thread splits an accumulator. In a bundle, these are the
-// rows of the bundle. Otherwise, lane i of a vector belongs
-// to part i % parts. Four parts suffice, because an addition takes four cycles. More would cost
-// registers and additions.
+// Returns the number of parts into which a thread splits an accumulator.
+// - In a bundle, there is one part per row of the bundle.
+// - If the elements of a vector are added together (addsTogether()), there is one part.
+// - Otherwise, lane i of a vector belongs to part i % parts. Four parts suffice, because an
+//   addition takes four cycles. More parts would cost registers and additions.
 int32_t lanePartsOf(const Accumulator& accumulator, const RowLayout& layout);
 
 // Writes the CUDA text that combines the parts of accumulators. When this text begins, each thread
 // of a row has its parts in the arrays `acc0`, `acc1`, ... At the end, element 0 of each array is
-// the result of the row, in every thread. In a bundle, element i is the result of row i. The order
-// is fixed: lanes, threads of a warp, warps.
+// the final state of the row, in every thread of the row. In a bundle, element i is the final state
+// of row i of the bundle. The order is fixed: lanes, threads of a warp, warps.
 class RowCombiner {
  public:
   RowCombiner(TextWriter& out, const RowLayout& layout,
               const IdVector<AccumulatorId, Accumulator>& accumulators)
       : out_(out), layout_(layout), accumulators_(accumulators) {}
 
+  // Combines all parts.
   void parts(const std::vector<AccumulatorId>& accumulators);
-  // Combines only element 0 of each array.
+  // Combines element 0 of each array over the threads of the row. Requires that the other elements
+  // are not used.
   void threads(const std::vector<AccumulatorId>& accumulators);
 
  private:
@@ -33,8 +36,9 @@ class RowCombiner {
   void lanes(AccumulatorId a);
   void bundles(const std::vector<AccumulatorId>& accumulators);
   void forLanes(const std::string& statement);
-  // Combines `into` with that of other threads of the warp, whose numbers differ in one of the bits
-  // `first_mask` to `last_mask`.
+  // Combines the state `into` over threads of the warp, in steps. In each step, two threads whose
+  // numbers differ in one bit combine their states. The bits are `first_mask`, `first_mask` / 2,
+  // ..., `last_mask`.
   void partners(AccumulatorId a, const std::string& into, int first_mask, int last_mask);
 
   TextWriter& out_;

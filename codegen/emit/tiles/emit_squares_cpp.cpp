@@ -13,9 +13,9 @@ namespace heddle::codegen {
 namespace {
 
 // The number of rows of squares that form a strip. A thread computes the squares of one column of a
-// strip, then the squares of the next column. The rows of an exchanged tensor then stay in few
-// memory pages for several squares. Without strips, and with rows longer than a page, the thread
-// would spend most of its time on TLB misses.
+// strip, then the squares of the next column. For an exchanged tensor (ExchangeTile), the squares
+// of a column lie in the same memory pages. Without strips, a thread would spend most of its time
+// on TLB misses if lines of the tensor are longer than a page.
 constexpr int kStripRows = 8;
 
 class CppSquareEmitter {
@@ -58,8 +58,8 @@ class CppSquareEmitter {
                           kSquareEdge * kSquareEdge));
   }
 
-  // Writes the indices of the first element of the square, and the number of its rows and columns
-  // that are inside of the tensors.
+  // Writes the indices of the first element of the square, and how many rows and columns of the
+  // square are inside of the tensors.
   void writePlace() {
     out_.line("const Index place = work % (rows * columns);");
     out_.line(fmt::format("const Index strip = place / (columns * {0}) * {0};", kStripRows));
@@ -135,8 +135,8 @@ class CppSquareEmitter {
     out_.line("constexpr Index start = 0;");
     out_.line("const Index end = count;");
     streamed.open(out_);
-    // The loop has no dependences between lanes: no two lanes write the same element, and the lane
-    // that writes an element of an in-place output also reads it.
+    // The loop has no dependences between lanes: no two lanes write the same element, and if an
+    // output is stored in an input, only the lane that writes an element reads it.
     out_.line("#pragma GCC ivdep");
     out_.open("for (Index i = 0; i < count; ++i) {");
     writeStates(out_, map.body, "b");
@@ -163,8 +163,8 @@ class CppSquareEmitter {
   const TileProgram& program_;
   const KernelFrame& frame_;
   const SquareLayout& square_;
-  const std::string row_;            // coordinate of the current row
-  const std::string column_;         // coordinate of the first column of the square
+  const std::string row_;            // name of the coordinate of the current row
+  const std::string column_;         // name of the coordinate of the square's first column
   std::map<TileId, int> tensor_of_;  // per loaded tile: the tensor from which the map reads
   std::vector<const Body*> bodies_;
   TextWriter out_;

@@ -36,15 +36,16 @@ class SquareEmitter {
   std::string_view type(TileId id) const { return storedType(tile(id).dtype); }
   // Returns the number of vectors that a thread holds of each tile.
   int vectors() const { return square_.edge * square_.edge / kSquareThreads / square_.vector; }
-  // Returns the offset in shared memory of the element at index `place` of line `line`.
+  // Returns the index of the word in shared memory that holds element `place` of line `line`.
   std::string wordAt(const std::string& line, const std::string& place) const {
     return fmt::format("({}) * {} + {}", line, square_.edge + 1, place);
   }
   std::string columnName() const { return fmt::format("k{}", frame_.kept.size() + 1); }
   std::string rowName() const { return fmt::format("k{}", frame_.kept.size()); }
 
-  // Writes which square this block computes. Without bands, neighbouring blocks compute squares
-  // that are neighbours along the innermost axis.
+  // Writes the variables that say which square this block computes. Without bands
+  // (SquareLayout::banded), neighbouring blocks compute squares that are neighbours along the
+  // innermost axis.
   void writePlace() {
     const int edge = square_.edge;
     out_.line(fmt::format("const Index columns = (lane_extent + {}) / {};", edge - 1, edge));
@@ -120,8 +121,8 @@ class SquareEmitter {
     out_.line(fmt::format("const hd::SharedArray<{0}> words{1}(square{1});", word, id));
   }
 
-  // Writes the exchanged tiles to shared memory. All loads come first, so that they are in flight
-  // together.
+  // Writes text that stores the exchanged tiles in shared memory. The loads of all these tiles
+  // precede this text, so that they are in flight together.
   void finishExchanges() {
     if (exchanged_.empty()) return;
     for (const ExchangeTile& exchange : exchanged_) declareWords(exchange.tile);
@@ -195,7 +196,7 @@ class SquareEmitter {
   }
 
   // Finishes the exchanges first, because a barrier must precede the reads of exchanged tiles. The
-  // lanes write their results to arrays `out`, so that one instruction can store a vector.
+  // lanes write the elements to store to arrays `out`, so that one instruction can store a vector.
   void write(const MapTiles& map) {
     finishExchanges();
     for (const MapTiles::Result& result : map.results) declareWords(result.tile);
@@ -236,8 +237,8 @@ class SquareEmitter {
     closeVectors();
   }
 
-  // A barrier must precede the reads of the words that the map has written. One barrier serves all
-  // stores, which follow the map.
+  // A barrier must precede the reads of the words that the map has written. All StoreExchanged
+  // statements follow the map, so one barrier suffices.
   void write(const StoreExchanged& store) {
     const Access& access = frame_.access(store.tensor);
     if (!std::exchange(has_waited_, true)) out_.line("hd::barrier();");
@@ -268,7 +269,7 @@ class SquareEmitter {
   const SquareLayout& square_;
   std::set<TileId> one_lane_;  // tiles that hold the same element for all lanes
   std::vector<ExchangeTile> exchanged_;
-  bool has_waited_ = false;  // a barrier follows the map
+  bool has_waited_ = false;  // the barrier after the map is written
   TextWriter out_;
 };
 

@@ -12,9 +12,9 @@
 namespace heddle::codegen {
 namespace {
 
-// The fewest neighbouring elements of a row for which prefetches are worth their time.
+// The smallest extent of the lane axis for which prefetches save time.
 constexpr int kLeastPrefetchedRow = 64;
-// The number of elements that a map computes between two prefetches.
+// The number of elements of a block. A map prefetches once per block.
 constexpr int kBlockElements = StreamedStores::kBlockElements;
 
 class CppTileEmitter {
@@ -57,7 +57,8 @@ class CppTileEmitter {
   }
 
  private:
-  // Opens the loop over the tiles of work. Each tile of work has its own sums of columns in memory.
+  // Opens the loop over the tiles of the grid (LaunchStage). Each of these tiles has its own sums
+  // of columns in memory, which the text sets to their identities.
   void openTile() {
     out_.open("for (Index split = tile_begin; split < tile_end; ++split) {");
     for (const ColumnSums& column : program_.columns) {
@@ -77,8 +78,8 @@ class CppTileEmitter {
 
   const Tile& tile(TileId id) const { return program_.tiles[id]; }
 
-  // Declares an array for each tile along the row that a map computes. Loaded tiles need no array:
-  // they stay in the memory of the tensor.
+  // Writes the declaration of an array for each tile along the row that a map computes. Loaded
+  // tiles need no array, because the text reads the tensor in memory.
   void declareArrays(const Statement& statement) {
     const auto* map = std::get_if<MapTiles>(&statement);
     if (map == nullptr || map->per_row) return;
@@ -140,8 +141,8 @@ class CppTileEmitter {
     return fmt::format("b{}_", bodies_.size());
   }
 
-  // Returns the declarations of a counter for each axis of a row. To count is faster than to divide
-  // the number of each item by the extents, if the items are short.
+  // Returns the declarations of a counter for each axis of a row. If the items are short, counters
+  // are faster than divisions of each item's number by the extents.
   std::string counters() const {
     std::string text;
     for (size_t axis = 0; axis < frame_.reduced.size(); ++axis) {
@@ -151,7 +152,7 @@ class CppTileEmitter {
     return text;
   }
 
-  // Moves the counters to the next item, and declares its coordinates.
+  // Writes text that counts to the next item, and the declarations of its coordinates.
   void advanceCounters() {
     for (size_t axis = frame_.reduced.size(); axis-- > 1;) {
       const Coordinate& c = frame_.reduced[axis];
@@ -166,8 +167,8 @@ class CppTileEmitter {
     }
   }
 
-  // Opens the loop over the items of the row. `at` is the index of the first element of the item in
-  // an array.
+  // Opens the loop over the items of the row. In the text, `at` is the index of the first element
+  // of the item in the array of a tile.
   void openItems(const std::vector<const Body*>& bodies) {
     const bool counts = frame_.reduced.size() > 1;
     out_.open(fmt::format("for (Index reduced = 0{}; reduced < reduced_items; ++reduced) {{",
@@ -185,13 +186,13 @@ class CppTileEmitter {
   }
 
   void openLanes(const char* index, const char* begin, const std::string& end) {
-    // The loop has no dependences between lanes: no two lanes write the same element, and the lane
-    // that writes an element of an in-place output also reads it.
+    // The loop has no dependences between lanes: no two lanes write the same element, and if an
+    // output is stored in an input, only the lane that writes an element reads it.
     out_.line("#pragma GCC ivdep");
     out_.open(fmt::format("for (Index {0} = {1}; {0} < {2}; ++{0}) {{", index, begin, end));
   }
 
-  // Returns whether the rows of the tensor follow each other in memory, if the tensor is dense.
+  // Returns whether lanes are neighbours, and the tensor is not broadcast along the kept axes.
   static bool hasRows(const Access& access) {
     return access.lane == LaneStride::One && access.kept_offset.kind() != IndexExpr::Kind::Constant;
   }
@@ -200,9 +201,10 @@ class CppTileEmitter {
   // computes. The text prefetches
   // - the block of the next row, in tensors that the map reads. The next row is assumed to follow
   //   this one. If it does not, the prefetch is useless but harmless.
-  // - the block of this row, in tensors that later maps write.
-  // A row of several short pieces, for example the channels of a group of an NHWC image, needs no
-  // prefetch: each would fetch far more than the piece.
+  // - the block of this row, in tensors that maps along the row store, if this map stores nothing
+  //   and the stores are not streamed.
+  // The kernel prefetches nothing if a row consists of several short pieces, for example of the
+  // channels of a group of an NHWC image. Each prefetch would fetch far more than a piece.
   void writePrefetches(const Body& body) {
     std::set<int> tensors;
     for (const Node& node : body.nodes) {
@@ -233,7 +235,7 @@ class CppTileEmitter {
 
   void write(const MapTiles& map) { writeMap(map, nullptr); }
 
-  // Writes a map, and the reduction that follows it, if there is one. The reduction then reads each
+  // Writes a map, and the reduction after it if `reduce` is given. The reduction then reads each
   // block of the map while the block is in the cache. Each block begins with its prefetches.
   void writeMap(const MapTiles& map, const ReduceTiles* reduce) {
     for (const LoadTile& load : map.loads) write(load);
@@ -257,7 +259,7 @@ class CppTileEmitter {
     out_.close();
   }
 
-  // Writes the loop of a map over the elements [start, end) of an item.
+  // Writes the loop of a map over the elements `start` to `end` - 1 of an item.
   void writeMapBlock(const MapTiles& map, const std::string& prefix) {
     std::vector<int> columns;
     for (const ColumnSums& column : program_.columns) columns.push_back(column.tensor);
@@ -311,7 +313,7 @@ class CppTileEmitter {
     }
   }
 
-  // Adds element `i` of the item to the accumulators of lane `l`.
+  // Writes text that combines element `i` of the item with the accumulators of lane `l`.
   void writeElement(const ReduceTiles& reduce, const std::string& prefix) {
     writeStates(out_, reduce.body, prefix);
     writeNodes(out_, reduce.body, frame_, leaves(), prefix);
@@ -323,9 +325,8 @@ class CppTileEmitter {
     }
   }
 
-  // Reduces each item into separate accumulators, and adds these to the accumulators of the row.
-  // The rounding error of a long f32 sum then grows with the number of items plus the length of an
-  // item. Without separate accumulators it would grow with the product of both.
+  // Writes text that reduces each item into separate accumulators, and then combines these with the
+  // accumulators of the row. kBlockItems in codegen/emit/emit_cpp.cpp explains the reason.
   void write(const ReduceTiles& reduce) {
     for (const LoadTile& load : reduce.loads) write(load);
     declareAccumulators(reduce, "acc");
@@ -336,7 +337,7 @@ class CppTileEmitter {
     out_.close();
   }
 
-  // Adds the elements [begin, end) of the item to the accumulators of their lanes.
+  // Writes text that combines elements `begin` to `end` - 1 of the item with accumulators.
   void reduceRange(const ReduceTiles& reduce, const std::string& prefix, const char* begin,
                    const char* end) {
     out_.line(fmt::format("Index from = {};", begin));

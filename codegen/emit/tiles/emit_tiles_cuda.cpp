@@ -1,13 +1,15 @@
-// Writes the CUDA text of the statements of a tile program that reduce and map rows.
-// cuda_tile_emitter.h has the other statements.
+// Writes CUDA text of a tile program with rows: reductions, maps, sums of columns, tiles in shared
+// memory, and the shift of unaligned rows. cuda_tile_emitter.h writes the other statements.
 #include "codegen/emit/tiles/cuda_tile_emitter.h"
 #include "codegen/plan/joint.h"
 #include "ir/base/check.h"
 
 namespace heddle::codegen {
 
-// Writes the shift of the rows. All vectorized accesses use the shift of the first tensor with
-// rows of its own. A tensor whose rows have another shift is accessed element by element.
+// Writes the shift of the row: the number of elements between the aligned address before the row
+// and the row (RowLayout::shifted). All vectorized accesses use the shift of the first tensor that
+// has a different row for each index along the kept axes. If the row of another tensor has another
+// shift, the kernel accesses this row element by element.
 void CudaTileEmitter::writeShift() {
   std::string shift;
   for (const Access& access : frame_.accesses) {
@@ -27,8 +29,9 @@ void CudaTileEmitter::writeShift() {
 }
 
 // Returns the arguments of __launch_bounds__. The grid of a program with columns assumes that
-// `column_threads` threads run on each processor of the GPU at once. The bound makes the compiler
-// use few enough registers for this. The same holds for divided rows.
+// `column_threads` threads run on each multiprocessor at the same time. The second argument makes
+// the compiler use few enough registers for this. The same holds for divided rows and
+// kDividedThreads.
 std::string CudaTileEmitter::launchBounds() const {
   const int32_t block = layout_.rows * layout_.threads;
   if (isDivided()) return fmt::format("{}, {}", block, kDividedThreads / block);
@@ -55,7 +58,7 @@ void CudaTileEmitter::openColumns() {
   loadAhead("(group + hd::blocks())");
 }
 
-// Writes which row of a group of rows this thread computes.
+// Writes the variables that say which row of a group of rows this thread computes.
 void CudaTileEmitter::openRow(const std::string& group) {
   out_.line(fmt::format("const Index kept = {} * {} + row;", group, layout_.rows));
   out_.line("const bool active = kept < kept_items;");
@@ -66,7 +69,7 @@ void CudaTileEmitter::openRow(const std::string& group) {
 std::vector<LoadTile> CudaTileEmitter::loadsAt(LoadTile::When when) const {
   std::vector<LoadTile> loads;
   for (const Statement& statement : program_.statements) {
-    // Only the loads are wanted.
+    // The function returns only loads.
     const auto* load = std::get_if<LoadTile>(&statement);
     if (load != nullptr && load->when == when) loads.push_back(*load);
   }
@@ -84,8 +87,8 @@ void CudaTileEmitter::loadOnce() {
   out_.close();
 }
 
-// Writes the loads of a row of the group `group` into `next` variables. The threads wait for the
-// values only when they use them.
+// Writes the loads of a row of the group `group` into the variables `next`. The threads wait for
+// the values only when they use them.
 void CudaTileEmitter::loadAhead(const std::string& group) {
   const std::vector<LoadTile> loads = loadsAt(LoadTile::When::Ahead);
   if (loads.empty()) return;
@@ -115,9 +118,9 @@ void CudaTileEmitter::forColumns(const std::string& statement) {
 }
 
 // Returns whether a barrier must follow each row, because the next row uses the same shared memory
-// for the parts of accumulators. If a row has several barriers, no barrier is needed after it. All
-// threads have read the parts of one combination before the next barrier. No thread writes these
-// parts again before the first barrier of the next row.
+// for the parts of accumulators. A row with several combinations needs no barrier after it: the
+// barrier of another combination then lies between the reads of the parts and the next stores to
+// them.
 bool CudaTileEmitter::needsBarrierAfterRow() const {
   const auto& all = program_.statements;
   const auto combines = std::count_if(all.begin(), all.end(), [](const Statement& statement) {
@@ -126,8 +129,8 @@ bool CudaTileEmitter::needsBarrierAfterRow() const {
   return layout_.threads > 32 && combines == 1;
 }
 
-// Closes the loop over the rows. The threads of a row then store their sums as one part of
-// ColumnSums.
+// Closes the loop over the rows. The threads that share a row then store their sums, which are one
+// part of the sums of the columns (ColumnSums).
 void CudaTileEmitter::closeColumns() {
   if (needsBarrierAfterRow()) out_.line("hd::barrier();");
   out_.close();
@@ -143,7 +146,7 @@ void CudaTileEmitter::closeColumns() {
   });
 }
 
-// Loads the tile into shared memory.
+// Writes text that loads the tile into shared memory.
 void CudaTileEmitter::hold(const LoadTile& load) {
   const Access& access = frame_.access(load.tensor);
   out_.line(fmt::format("const hd::SharedArray<hd::HeldLanes<{}, {}>> held{}({});", layout_.vector,
@@ -203,8 +206,8 @@ void CudaTileEmitter::write(const ReduceTiles& reduce) {
                [&] { reduceLanes(reduce); });
 }
 
-// Writes the loop over the lanes of a vector. The elements of joint reductions go to an array
-// first, because hd::addSome() adds them together.
+// Writes the loop over the lanes of a vector. The loop collects the elements of joint reductions in
+// an array, because hd::addSome() adds them together.
 void CudaTileEmitter::reduceLanes(const ReduceTiles& reduce) {
   const std::string prefix = nextPrefix();
   const bool some = !layout_.exact;
@@ -219,7 +222,8 @@ void CudaTileEmitter::reduceLanes(const ReduceTiles& reduce) {
                             neutral(a)));
     }
   }
-  // Lanes of a bundle outside of the tensor have accumulators that no store reads.
+  // The loop over a bundle needs no mask unless the body reads memory: no store reads the
+  // accumulators of lanes outside of the tensor.
   openLanes(!layout_.bundled || readsMemory(reduce.body));
   writeNodes(out_, reduce.body, frame_, leaves(), prefix);
   for (AccumulatorId a : reduce.accumulators) {
@@ -279,9 +283,10 @@ void CudaTileEmitter::writeRowMap(const MapTiles& map) {
   out_.close();
 }
 
-// Writes a loop over the vectors of a thread, and in it a loop over lanes. The lanes write their
-// results to an array `out`, so that one instruction can store the vector. If rows are divided, all
-// loads precede the first store, so that a thread begins several loads before it waits.
+// Writes a loop over the vectors of a thread, and in it a loop over lanes. The lanes write the
+// elements to store to an array `out`, so that one instruction can store the vector. If rows are
+// divided, all loads precede the first store. A thread then begins several loads before it waits
+// for the first one.
 void CudaTileEmitter::writeElementMap(const MapTiles& map) {
   for (const MapTiles::Result& result : map.results) declareTile(result.tile, layout_.registers);
   if (!isDivided()) return writeVectors(map.loads, map.body, [&] { mapLanes(map); });
