@@ -1,4 +1,5 @@
-// The members of Issuer that issue a step for a profiler, a run profile or an injected fault.
+// This file contains the members of Issuer that mark a step for profilers, record it in a run
+// profile, or inject a fault.
 #include <algorithm>
 
 #include "host/run/issue.h"
@@ -18,7 +19,7 @@ class ProfilerRange {
   Device& device_;
 };
 
-// The memory that a step writes, for a fault that corrupts it.
+// The memory that a step writes. A fault of kind Corrupt changes it.
 struct Written {
   Address address;
   int64_t bytes = 0;

@@ -36,8 +36,9 @@ class RunRecord {
   // Begins a run of the plan, and returns its Completion.
   std::shared_ptr<Completion> begin(std::shared_ptr<RunResources> resources,
                                     const std::shared_ptr<const Plan>& plan);
-  // Returns the results of the run. Their tensors own the buffers of the outputs. Frees all other
-  // buffers that the run still holds, in the order of stream 0. Call this function once per run.
+  // Returns the results of the run. Each tensor owns the buffer of its output, or keeps the owner
+  // of the caller's tensor in which the output is stored. Frees all other buffers that the run
+  // still holds, in the order of stream 0. Call this function once per run.
   std::shared_ptr<RunResult> finish(RunState& state, Allocator& allocator,
                                     const std::vector<Argument>& inputs,
                                     const std::vector<Tensor>& preallocated);

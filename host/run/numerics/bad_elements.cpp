@@ -9,7 +9,9 @@
 namespace heddle::host {
 namespace {
 
-// How a float type stores NaN and infinity: all bits of the exponent are set.
+// The bits of a float type. An element is NaN or infinite if all bits of `exponent` are set. It is
+// infinite if also all bits of `mantissa` are 0 and the type has infinities. For f8e4m3, `exponent`
+// includes the mantissa.
 struct FloatBits {
   uint64_t exponent;
   uint64_t mantissa;
