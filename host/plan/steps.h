@@ -133,8 +133,8 @@ struct PrintStep {
   NamedOperandId operand;
   StreamId stream;
 };
-// Counts the elements of the tensors of an instruction that are NaN or infinite. Only plans with
-// PlanTarget::check_numerics contain this step.
+// Counts the NaN and infinite elements of the tensors that an instruction reads or has written. A
+// plan contains this step only if PlanTarget::check_numerics is true.
 struct InspectStep {
   InspectionId inspection;
   bool after;  // false: inspects what the instruction reads; true: what it has written
