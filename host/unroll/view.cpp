@@ -256,9 +256,9 @@ class ViewMaker {
                       "{} are not different axes of %{}, which has {} axes", str(axes), name, rank);
   }
 
-  // Adds the terms of the start of a slice along axis i. Restricts the late inputs to values for
-  // which the slice is within the unsharded axis. View::byte_offset also contains the present
-  // values of these inputs; the caller subtracts them.
+  // Adds the terms of the start of a slice along axis i to `late`. Restricts the late inputs to
+  // values for which the slice is within the unsharded axis. The caller must subtract the present
+  // values of these inputs from View::byte_offset.
   void addLate(const Size& start, const Size& stop, size_t i,
                std::vector<View::LateTerm>& late) const {
     std::vector<View::LateTerm> terms = scope_.lateTermsOf(start);
