@@ -28,7 +28,8 @@ constexpr size_t kMaxJobs = 3;
 
 // Values for symbols without a default. They are tried in this order until all views exist.
 constexpr int64_t kTrialSizes[] = {4, 8, 64, 12, 2, 1};
-// Values for scalars that decide sizes, for each of the values above. kAsSizes: the same value.
+// Values for scalars that decide sizes. Each is tried together with each of the values above.
+// kAsSizes: the scalar has the same value as the symbols.
 constexpr int64_t kAsSizes = -1;
 constexpr int64_t kTrialScalars[] = {kAsSizes, 1, 0};
 
@@ -113,8 +114,8 @@ int64_t leastJobOf(const Meshes& meshes) {
 }
 
 // Returns the numbers of ranks of the smallest jobs that contain the ranks of the meshes, and the
-// constant roots and peers of the program. Returns three jobs if the program depends on the number
-// of ranks, and otherwise one job.
+// constant roots and peers of the program. Returns up to three jobs if the program depends on the
+// number of ranks, and otherwise one job.
 std::vector<int64_t> jobsFor(const Program& program) {
   int64_t least = 1;
   bool depends = false;
