@@ -14,8 +14,9 @@ namespace heddle::host {
 //   The group is posted at the position of its last collective. The other collectives of the group
 //     therefore move down. They do not move past an instruction that accesses their output, writes
 //     their input or redefines one of their slots (names of buffers).
-//   Collectives of the same kind on parts of one buffer are not joined. They are pieces of one
-//     collective, which an earlier pass or the author split on purpose.
+//   Collectives of the same kind that all read one buffer, or all write one buffer, are not joined.
+//     They are usually pieces of one collective, which an earlier pass or the author split on
+//     purpose.
 //   CostConstants (host/passes/chunk/cost_constants.h) limits the bytes and the number of
 //     collectives of a group. The bytes are those at nominal sizes
 //     (host/passes/analysis/nominal_sizes.h), so the groups are the same on every rank.

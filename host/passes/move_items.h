@@ -12,15 +12,16 @@ namespace heddle::host {
 // two items if one depends on the other. This is the case if their accesses conflict, if one uses a
 // slot that the other defines, if one waits for the other, or if both post operations.
 
-// A wish to have several items before another one. All are indices into Program::body.
+// A wish to move all `items` before the item `target`. All numbers are indices into Program::body.
 struct ItemMove {
   std::vector<size_t> items;
   size_t target;
 };
 
 // Fulfils wishes one after the other: moves the items of a wish, and the items on which they
-// depend, before the target. Starts with the wishes that the program fulfils already. Skips a wish
-// if it contradicts a dependency or an earlier wish. Returns whether an item moved.
+// depend, before the target. Starts with the wishes that the program fulfils already, so that later
+// moves respect them. Skips a wish if it contradicts a dependency or an earlier wish. Returns
+// whether an item moved.
 bool moveBefore(Program& program, const std::vector<ItemMove>& wishes);
 
 // Moves all items that write an input, and all items that depend on them, after the last Allocate

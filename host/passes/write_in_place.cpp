@@ -171,8 +171,8 @@ class ReuseFinder {
     return kind + textOf(item);
   }
 
-  // Returns the value with a name of the user: of a copy that appendReuses() keeps, the copied
-  // slot.
+  // Returns the slot whose name the user gave. If `id` is a copy that appendReuses() has created,
+  // this is the copied slot. Otherwise it is `id`.
   SlotId originalOf(SlotId id) const {
     if (!facts_[id].copy) return id;
     const SlotId from = std::get<Copy>(program_.body[*facts_[id].copy].op).in;
