@@ -1,4 +1,4 @@
-// Executable: finds and creates plans.
+// The members of Executable::Impl that find and create plans.
 #include <cstdio>
 #include <limits>
 #include <mutex>

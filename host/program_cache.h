@@ -54,7 +54,9 @@ class ProgramCache {
 
   ProgramCache(Fusion fusion, const Context& context, const CompileOptions& options);
 
-  // Returns the entry for these inputs. If this rank fails, the job fails.
+  // Returns the entry for these inputs, and creates it if there is none. In a job of several ranks,
+  // all ranks must call find() for the same runs in the same order. If this rank fails, the job
+  // fails.
   EntryPtr find(const std::vector<Argument>& inputs);
   // Returns the entry that find() would return without lowering the fusion. Returns nullptr if
   // there is none, or if the inputs do not fit the fusion. Does not count as a use, and needs no
@@ -71,7 +73,8 @@ class ProgramCache {
   std::vector<std::string> segments(const std::vector<Argument>& inputs) const;
   // Returns the values of sizes for these inputs.
   SizeBindings sizesOf(const std::vector<Argument>& inputs) const;
-  // Returns FusionExecutor::stats(), without the counts of other caches.
+  // Returns FusionExecutor::stats(), without the runs that found their plan in the table of the
+  // FusionExecutor.
   Executable::Stats stats() const;
 
   const Context& context() const { return context_; }

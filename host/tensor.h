@@ -22,7 +22,7 @@ TensorDesc inputDesc(const Program& program, size_t position, const SizeBindings
 TensorDesc outputDesc(const Program& program, size_t position, const SizeBindings& sizes,
                       int64_t rank, int64_t ranks);
 
-// Returns inputDesc() of all inputs. For many inputs, this is faster.
+// Returns inputDesc() of all inputs. This is faster than one call of inputDesc() per input.
 std::vector<TensorDesc> inputDescs(const Program& program, const SizeBindings& sizes, int64_t rank,
                                    int64_t ranks);
 
@@ -32,7 +32,7 @@ struct RankDescs {
   std::vector<TensorDesc> outputs;
 };
 // Returns the descriptors of all inputs and outputs for a job of `ranks` ranks, one entry per rank.
-// Otherwise like inputDesc().
+// The parameters and errors are those of inputDesc().
 std::vector<RankDescs> describe(const Program& program, const SizeBindings& sizes, int64_t ranks);
 
 // Allocates device memory, copies a tensor to it, and returns when the copy has completed. The
