@@ -49,8 +49,9 @@ class SyncInserter {
     for (Instruction& x : from) to.push_back(std::move(x));
   }
 
-  // Inserts instructions before item `at` that order `stream` after the accesses in `missing`. An
-  // access needs no instruction of its own in two cases:
+  // Orders item `at` on `stream` after the accesses in `missing`. Inserts Wait and WaitEvent before
+  // the item, and RecordEvent after the earlier items. An access needs no instruction of its own in
+  // two cases:
   // - `missing` contains a later access on the same stream, which must be awaited anyway. This case
   //   does not apply to accesses of posted operations.
   // - The waits for the other accesses in `missing` already order `stream` after this access.

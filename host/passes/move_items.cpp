@@ -30,7 +30,7 @@ class ItemOrder {
   }
 
   // Calls work(other) for each item that may depend on `item`, and for each item on which `item`
-  // may depend. May call it several times for one item, and also for `item` itself.
+  // may depend. May call work() several times for one item, and also for `item` itself.
   template <class Work>
   void forNeighbours(size_t item, const Work& work) const {
     const auto forAll = [&](const std::vector<size_t>& others) {

@@ -336,7 +336,7 @@ std::vector<CopiedOutput> copiedOutputs(const Program& program) {
 
 // Moves readers of inputs before the first write to the output that reuses the input. If several
 // instructions write an output, a move may change which one is the first. The function therefore
-// repeats the moves a few times.
+// repeats the moves up to three times.
 Program withEarlyReaders(Program program) {
   for (int round = 0; round < 4; ++round) {
     std::vector<ItemMove> wishes;

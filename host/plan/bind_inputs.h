@@ -13,9 +13,10 @@
 
 namespace heddle::host {
 
-// The inputs of a program whose values decide sizes or the begin of slices. `late` has the inputs
-// that decide only where slices begin (host/unroll/late_scalars.h). Finding the inputs takes time,
-// but the result is the same for all runs. An evaluator therefore creates this object once.
+// `size_inputs` has the inputs of a program whose values decide sizes or where slices begin. `late`
+// has those of them that decide only where slices begin (host/unroll/late_scalars.h). The search
+// for these inputs takes time, but the result is the same for all runs. An evaluator therefore
+// creates this object once.
 struct InputFacts {
   explicit InputFacts(const Program& program) : size_inputs(program), late(lateInputsOf(program)) {}
   SizeInputs size_inputs;
@@ -25,8 +26,8 @@ struct InputFacts {
 // Checks the arguments of a run against the program, and derives the sizes of the program from
 // them. Returns the request to pass to unroll() (host/unroll/unroll.h).
 //
-// - If a descriptor leaves `global`, `alloc`, `strides` or `offset` empty, it gets the values of an
-//   unsharded, unpadded, row-major tensor.
+// - If the list `global`, `alloc`, `strides` or `offset` of a descriptor is empty, it gets the
+//   values of an unsharded, unpadded, row-major tensor.
 // - Scalars at the end of the list may be missing if they have defaults.
 //
 // Throws UserError for any of these faults. The message names the input if the fault concerns a

@@ -75,8 +75,8 @@ class KernelStore {
   // Returns the kernel that add() has stored for the key. Returns nullopt if there is none, or if
   // it was unloaded.
   std::optional<Kernel> find(const Key& key);
-  // Stores a kernel that StoredSegment::add() does not accept, but does not keep it loaded. When
-  // kMostKernels are stored, all of them are dropped first.
+  // Stores a kernel for find(). Call this if StoredSegment::add() does not accept the kernel. Does
+  // not keep the kernel loaded. If kMostKernels are stored, drops all of them first.
   void add(Key key, codegen::KernelPlan plan, const Loaded& loaded);
   static constexpr size_t kMostKernels = 8192;
 
@@ -94,8 +94,8 @@ class KernelStore {
 
  private:
   using Image = std::shared_ptr<const codegen::KernelImage>;
-  // A source that is loaded. Its kernels are in use if some pointer in `entries` has a copy outside
-  // of this object.
+  // A loaded source, which is a text with one or more kernels. Its kernels are in use if some
+  // pointer in `entries` has a copy outside of this object.
   struct Source {
     Image image;
     std::map<std::string, LoadedKernel> entries;

@@ -117,9 +117,9 @@ struct Plan {
     bool written = false;  // true: a step writes the tensor
     bool donated = false;  // true: the caller gives up its value
   };
-  // An address that depends on late inputs, scalars that decide only where slices begin
-  // (host/unroll/late_scalars.h). A run computes it when it binds the inputs, and again when it
-  // allocates the buffer.
+  // An address that depends on late inputs. A late input is a scalar that decides only where slices
+  // begin (host/unroll/late_scalars.h). A run computes the address when it binds the inputs, and
+  // again when it allocates the buffer.
   struct LatePointer {
     PointerIndex base;  // the pointer of a buffer
     std::vector<View::LateTerm> terms;
@@ -245,7 +245,7 @@ struct PlanTarget {
   size_t streams;                                         // Program::streams()
   const IdVector<StreamId, bool>& communication_streams;  // Program::communicationStreams()
   bool check_numerics = false;                            // ExecutableOptions::check_numerics
-  // Choices for kernels whose program names no candidate. nullptr: there are none.
+  // Candidates for the kernels for which the program names none. nullptr: there are no choices.
   const KernelChoices* choices = nullptr;
 };
 

@@ -311,7 +311,7 @@ void PlanBuilder::findRemaining() {
 namespace {
 
 // Returns the sizes without the late inputs, because a plan depends on no value of a late input.
-// Ranks compare the sizes of their plans.
+// The job monitor compares the hash of the returned sizes between ranks.
 SizeBindings fixedSizes(const Program& program, const Unrolled& unrolled, SizeBindings sizes) {
   for (const auto& [input, range] : unrolled.late) {
     sizes.erase(scalarSymbol(program.slots.at(program.inputs.at(input)).name));

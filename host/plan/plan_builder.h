@@ -55,7 +55,7 @@ class PlanBuilder {
     LaunchOperands inputs;
     LaunchOperands outputs;
     StreamId stream;
-    std::shared_ptr<StoredSegment> stored = {};  // facts of the segment; nullptr: not known yet
+    std::shared_ptr<StoredSegment> stored = {};  // nullptr: not looked up in the KernelStore yet
     const UnrolledStep* step = nullptr;  // nullptr: no LaunchKernel; the plan adds the kernel
     const Kernel* kernel = nullptr;      // kernel of the program; nullptr: the plan adds the kernel
     const std::string& candidate() const;  // Kernel::candidate, or ""
@@ -72,7 +72,7 @@ class PlanBuilder {
     std::string candidate = {};            // Kernel::candidate
     std::optional<codegen::KernelChoice> choice = {};  // the chosen candidate
     std::vector<codegen::StageLayout> layouts = {};    // layouts of a new kernel
-    codegen::KernelPlan plan = {};    // only a new kernel has launches after addStages()
+    codegen::KernelPlan plan = {};    // addStages() moves its launches out, if it is not new
     KernelStore::Loaded loaded = {};  // one per stage; empty: the kernel is new
     StageId first_stage = {};         // the stages of the kernel are consecutive
     size_t stage_count = 0;

@@ -43,9 +43,9 @@ class StoredSegment {
   // (codegen::SegmentPlanner::bind()), and this kernel is still loaded. A kernel without stages
   // needs neither. Otherwise returns nullopt.
   std::optional<Bound> bind(const codegen::SegmentPlanner::Operands& operands);
-  // Stores a kernel, which codegen::planKernel() has planned for these operands, but does not keep
-  // it loaded. Returns false if the kernel has no stages, or if the segment has too many forms
-  // (codegen::SegmentPlanner::add()).
+  // Stores a kernel for bind(). `plan` and `layouts` are the results of codegen::planKernel() for
+  // these operands. Does not keep the kernel loaded. Returns false if the kernel has no stages, or
+  // if the segment has too many forms (codegen::SegmentPlanner::add()).
   bool add(const codegen::SegmentPlanner::Operands& operands, const codegen::KernelPlan& plan,
            std::vector<codegen::StageLayout> layouts, const std::vector<LoadedKernel>& loaded);
 

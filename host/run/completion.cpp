@@ -157,8 +157,8 @@ void Completion::conclude() {
   if (!errors.failed()) resources->job.endRun(run);
 }
 
-// If `settle` is true, the event of this run has happened. The earlier runs whose outputs it reads
-// have then ended too, so the function may ask whether they have failed.
+// If `settle` is true, the event of this run must have happened. The earlier runs whose outputs
+// this run reads have then ended too, and the function first finds out whether they have failed.
 void Completion::checkInputs(bool settle) {
   const bool may_have_failed = RunResources::any_local_error.load(std::memory_order_acquire) ||
                                RunResources::any_job.load(std::memory_order_relaxed);

@@ -35,7 +35,7 @@ class SharedStream {
   // Returns the stream, and creates it at the first call. The caller must hold `issuing`.
   Stream get();
   std::mutex issuing;  // a thread holds this lock while it issues a run on the stream
-  OwnerReaper reaper;  // releases the inputs of runs, also of runs on other streams
+  OwnerReaper reaper;  // releases the owners of inputs, also for runs on other streams
   // Number of failed runs whose error no call has thrown. Includes runs on other streams, and runs
   // of Executables that no longer exist.
   std::atomic<int64_t> unreported_failures{0};

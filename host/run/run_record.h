@@ -14,7 +14,7 @@ class RunState;  // host/run/run_state.h
 
 // The results of one run. All copies of its Outputs (host/outputs.h) share this object.
 struct RunResult {
-  // A part of the same RunRecord. The results keep this record in use.
+  // The Completion of the same RunRecord. It is valid as long as the results exist.
   Completion* completion = nullptr;
   std::vector<Argument> values;
 };
@@ -115,7 +115,7 @@ class RunRecord {
   Counts result_counts_;
   std::unique_ptr<Owner[]> owners_;  // one per output
   std::vector<bool> stored_;         // per output: the run writes it into the memory of an input
-  bool is_new_ = true;               // true: `result_` has no descriptors of preallocated tensors
+  bool is_new_ = true;  // true: `result_` does not have the descriptors of preallocated tensors yet
 };
 
 }  // namespace heddle::host

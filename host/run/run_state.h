@@ -65,8 +65,9 @@ class RunState {
   std::shared_ptr<const Plan> plan_;
 };
 
-// Runs that have ended, in a list. The destructor releases the owners of their inputs. Owners may
-// call code of the user, so the object must be destroyed while its thread holds no lock.
+// A list of runs that have ended. The destructor releases the owners of their inputs. The release
+// of an owner may call code of the user, so the object must be destroyed while its thread holds no
+// lock.
 class EndedRuns {
  public:
   EndedRuns() = default;

@@ -83,7 +83,7 @@ class LayoutChooser {
 
   const Program& program_;
   IdVector<SlotId, const Instruction*> defined_;  // the last definition of each slot
-  IdVector<SlotId, int> counts_;                  // the number of its definitions
+  IdVector<SlotId, int> counts_;                  // the number of definitions of each slot
 };
 
 }  // namespace

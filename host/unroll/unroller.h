@@ -128,7 +128,7 @@ class Unroller {
   IdVector<SlotId, RegisterId> registers_;
   std::map<SlotId, int64_t> list_lengths_;
   std::map<SlotId, View> reused_;            // views of the inputs that outputs reuse, at the start
-  IdVector<BufferId, BufferValues> values_;  // may end before the last buffer
+  IdVector<BufferId, BufferValues> values_;  // may have fewer elements than there are buffers
   std::set<SlotId> preallocated_;            // the slots of which preallocated outputs are views
   std::vector<size_t> taken_frees_;          // Free steps of buffers that were reused later
   std::set<SlotId> scalars_;                 // the scalars that are defined

@@ -29,7 +29,8 @@ struct Run {
 };
 
 // Splits the axes of both tensors into groups (Run). The allocated sizes of a group have equal
-// products on both sides, and no group can be split further.
+// products on both sides, and no group can be split further. Returns nullopt if there are no such
+// groups.
 std::optional<std::vector<Run>> cutRuns(const TensorDesc& from, const TensorDesc& to) {
   std::vector<Run> runs;
   size_t i = 0, j = 0;

@@ -103,6 +103,8 @@ struct RaceState : StreamClocks {
   void refreshEvent(EventId id);
   void refreshToken(TokenId id);
   IdVector<StreamId, int32_t> times() const;  // the time of the last step of each stream
+  // The next four functions merge the values after both bodies of a branch. `raise` makes the
+  // clocks of the first body count all work of the second body as completed.
   void mergeStreams(const Branch& branch, const Raise& raise);
   void mergeEvents(const Branch& branch, const Raise& raise);
   void mergeTokens(const Branch& branch, const Raise& raise);

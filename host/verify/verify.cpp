@@ -17,8 +17,8 @@
 namespace heddle::host {
 namespace {
 
-// The most ranks of a job that are checked for races. Higher ranks rarely have races that no lower
-// rank has. jobsFor() tries at most this many job sizes.
+// The number of ranks of a job that are checked for races. Higher ranks rarely have races that no
+// lower rank has. jobsFor() tries at most this many job sizes.
 constexpr int64_t kMaxJob = 64;
 // The largest job size that the meshes can determine. If the meshes need more ranks, verify()
 // ignores the meshes when it chooses the size of the checked job.
@@ -57,8 +57,8 @@ std::vector<std::string> freeSymbols(const Program& program) {
   return found;
 }
 
-// For each guard of the form `symbol == expression`: sets the symbol to the value of the
-// expression.
+// Sets symbols by the guards of the form `symbol == expression`, each to the value of the
+// expression. `free` contains the symbols that may be set.
 void solveGuards(const Program& program, SizeBindings& sizes, std::set<std::string> free) {
   const auto solve = [&](const Size& symbol, const Size& value) {
     if (symbol.kind() != Size::Kind::Symbol || free.erase(symbol.symbolName()) == 0) return;

@@ -166,6 +166,8 @@ class OverlapFinder {
                                  : "";
   }
 
+  // Adds the kernel of the LaunchKernel at index `position` to the match. Returns an empty string,
+  // or the reason why the kernel cannot be split into rows of `between`.
   std::string takeKernel(ChunkStage& match, size_t position, SlotId between) const {
     const auto& launch = std::get<LaunchKernel>(at(position).op);
     const Kernel& kernel = program_.kernels[launch.kernel];
@@ -308,9 +310,11 @@ class OverlapFinder {
     return of.waits.front();
   }
 
-  // Returns whether chunks may replace the slot. The result is true if all uses of the slot are at
-  // the top level and exactly one Allocate defines it. The slot must also be neither an input nor
-  // an output of the program. In this case, adds the Allocate to the match.
+  // Returns whether chunks may replace the slot. If they may, adds the Allocate of the slot to the
+  // match. Conditions:
+  // - One Allocate is the only definition of the slot, and all uses are at the top level.
+  // - The slot is neither an input nor an output of the program.
+  // - The same ranks execute the Allocate and the last use.
   bool isOwn(SlotId id, ChunkStage& match) const {
     // Only an Allocate creates memory of its own. An Alias may name memory of another slot.
     const SlotUses& of = uses(id);

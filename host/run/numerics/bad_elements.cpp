@@ -38,7 +38,8 @@ FloatBits bitsOf(DType dtype) {
   }
 }
 
-// Counts the bad elements of a line. `first` receives the position of the first one.
+// Counts the bad elements of a line, which consists of the elements along the last axis. `first`
+// receives the position of the first one.
 template <class Word>
 void countLine(const std::byte* line, int64_t elements, int64_t stride, const FloatBits& bits,
                BadElements& bad, int64_t& first) {
