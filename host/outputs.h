@@ -31,8 +31,8 @@ class Outputs {
   // error of the run. The message names the instruction. If the device does not report which
   // instruction failed (a CUDA fault), the message names the API call instead.
   // If the collectives of the run wait on the device (NCCL), wait() also throws the failure of the
-  // job, even if the work of the run completed before this call. The reason: an aborted collective
-  // looks like a successful one on the device.
+  // job. It does so even if the work of the run completed before this call. The reason: an aborted
+  // collective looks like a successful one on the device.
   void wait() const;
   // Delays later work on `stream` until the run has completed, without blocking the host. Call this
   // before another library reads an output on its own stream. Work that follows a failed run reads

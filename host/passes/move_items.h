@@ -9,8 +9,11 @@ namespace heddle::host {
 
 // Functions that move items (top-level instructions) of a program whose author has not ordered its
 // streams (isUnordered() in host/passes/analysis/buffer_accesses.h is true). They keep the order of
-// two items if one depends on the other. This is the case if their accesses conflict, if one uses a
-// slot that the other defines, if one waits for the other, or if both post operations.
+// two items if one depends on the other. One item depends on another in each of these cases:
+// - Their accesses conflict.
+// - One item uses a slot that the other item defines.
+// - One item waits for an operation that the other item posts.
+// - Both items post operations.
 
 // A wish to move all `items` before the item `target`. All numbers are indices into Program::body.
 struct ItemMove {

@@ -13,8 +13,8 @@
 
 namespace heddle::host {
 
-// `size_inputs` has the inputs of a program whose values decide sizes or where slices begin. `late`
-// has those of them that decide only where slices begin (host/unroll/late_scalars.h). The search
+// The inputs of a program whose values decide sizes or where slices begin (`size_inputs`). `late`
+// contains the inputs that decide only where slices begin (host/unroll/late_scalars.h). The search
 // for these inputs takes time, but the result is the same for all runs. An evaluator therefore
 // creates this object once.
 struct InputFacts {

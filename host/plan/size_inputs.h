@@ -25,8 +25,8 @@ class SizeInputs {
   size_t size() const { return inputs_.size(); }
   // Returns the value of input `i` of this list. A missing argument has its default value. If the
   // kind of the argument is wrong, or a tensor has axes or no data, the result is 0, and
-  // bindInputs() reports the error. Throws UserError if there is no value, or if the value is a
-  // float, is outside of the range of the input's type, or is in device memory.
+  // bindInputs() reports the error. Throws UserError if there is no value. Also throws UserError if
+  // the value is a float, is outside of the range of the input's type, or is in device memory.
   int64_t value(size_t i, const std::vector<Argument>& arguments) const;
   // Returns the ranges of values for which a plan for these arguments is valid. `late` has the
   // ranges of the late inputs (Plan::late).

@@ -245,8 +245,8 @@ class OverlapFinder {
   }
 
   // Returns the post of the gather whose result the front reads. Returns nullopt if instructions
-  // outside of the front read this result too, or if the chunks of the gather do not contain the
-  // same rows as the chunks of the match.
+  // outside of the front also read this result. Also returns nullopt if the chunks of the gather do
+  // not contain the same rows as the chunks of the match.
   std::optional<size_t> gatherOf(const OverlapMatch& match, const ChunkStage& front) const {
     const auto [first, last] = gathers_.equal_range(front.matmuls.front());
     for (auto each = first; each != last; ++each) {
