@@ -88,10 +88,11 @@ struct ExecutableOptions {
   //         nothing.
   bool check_numerics = false;
   // Maps keys of kernels to the parameters of candidates in text form, as `heddle tune --export`
-  // writes them. A kernel without a usable entry uses its first candidate, or is an error if
-  // `choices_only` is true. With any choices, each new plan compares all candidates of each
-  // kernel, which takes milliseconds. In a job, all ranks must pass equal choices, because results
-  // of different candidates may differ in the last bits.
+  // writes them. A candidate is one of several ways to compute a kernel. A kernel without a usable
+  // entry uses its first candidate, or is an error if `choices_only` is true. With any choices,
+  // each new plan compares all candidates of each kernel, which takes milliseconds. In a job, all
+  // ranks must pass equal choices, because results of different candidates may differ in the last
+  // bits.
   std::map<std::string, std::string> kernel_choices = {};
   bool choices_only = false;
   CacheLimits caches = {};  // the limit of programs has no effect

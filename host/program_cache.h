@@ -95,7 +95,7 @@ class ProgramCache {
   // depends_on_sizes_ is true.
   struct KnownReads {
     SizeDecisions decisions;
-    // Attentions of the fusion with the decisions.
+    // The attentions of the fusion after `decisions`.
     std::shared_ptr<const AttentionSearch> attentions;
     std::vector<int64_t> attention_sizes;
     SizeReads reads;       // the size expressions whose values decided something in the lowering
@@ -107,9 +107,9 @@ class ProgramCache {
   // without a mesh.
   struct ClassKey {
     LayoutClass layouts;
-    SizeBindings sizes;
+    SizeBindings sizes;  // the sizes of the run; look-ups do not compare them
     SizeDecisions decisions;
-    std::optional<Fusion> decided;  // nullopt: there is nothing to decide
+    std::optional<Fusion> decided;  // the fusion after `decisions`; nullopt: nothing was decided
     std::vector<int64_t> attention_sizes;
   };
 

@@ -54,7 +54,8 @@ class KernelStore {
     codegen::KernelPlan plan;
     Loaded loaded;  // one per stage of `plan`
   };
-  // Everything that decides a kernel and its arguments on one device.
+  // Everything that decides a kernel and its arguments on one device. A candidate is one of several
+  // ways to compute a kernel.
   struct Key {
     int64_t segment = -1;  // StoredSegment::number()
     std::vector<TensorDesc> inputs;

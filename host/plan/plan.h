@@ -245,7 +245,8 @@ struct PlanTarget {
   size_t streams;                                         // Program::streams()
   const IdVector<StreamId, bool>& communication_streams;  // Program::communicationStreams()
   bool check_numerics = false;                            // ExecutableOptions::check_numerics
-  // Candidates for the kernels for which the program names none. nullptr: there are no choices.
+  // Candidates (ways to compute a kernel) for the kernels for which the program names none.
+  // nullptr: there are no choices.
   const KernelChoices* choices = nullptr;
 };
 

@@ -52,9 +52,9 @@ struct Instruction {
 struct Kernel {
   std::string name;  // without '@'
   Fusion segment;
-  // The candidate that the plan must use (docs/kernels.md): its index, or parameters such
-  // as "loops unroll=2". Empty: the tuned candidate for the sizes of the run (docs/tuning.md), or
-  // the first one if there is none.
+  // The candidate that the plan must use (docs/kernels.md): its index, or parameters such as "loops
+  // unroll=2". A candidate is one of several ways to compute the kernel. Empty: the tuned candidate
+  // for the sizes of the run (docs/tuning.md), or the first one if none is tuned.
   std::string candidate = {};
 };
 
