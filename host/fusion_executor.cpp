@@ -41,8 +41,8 @@ RunOptions withAddresses(RunOptions options) {
 }  // namespace
 
 struct FusionExecutor::Impl {
-  // The program and the plan that a run uses. `plan` is nullptr if no earlier run had equal tensors
-  // and sizes.
+  // The program and the plan that a run uses. `plan` is nullptr until the plan has been found or
+  // created.
   struct Target {
     ProgramCache::EntryPtr entry;
     std::shared_ptr<const Plan> plan;

@@ -89,7 +89,8 @@ class BufferReuser {
   }
 
   // Returns the number of bytes that each rank allocates for the slot, as the text of a product.
-  // Equal products have equal texts, because the factors are sorted.
+  // Equal products have equal texts, because the factors are sorted. Returns "" if the product of
+  // the constants overflows.
   std::string bytesOf(const Slot& of) const {
     int64_t constant = sizeOf(of.tensor.dtype);
     std::vector<std::string> factors;

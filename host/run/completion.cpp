@@ -144,8 +144,9 @@ std::string Completion::numericsReport() const {
   });
 }
 
-// Throws if the run has read an output of a failed run, or if the job has failed and may have
-// aborted its collectives.
+// Prints the report about NaN and infinity. Throws if the run has read an output of a failed run,
+// or if the job has failed and may have aborted the collectives of the run. Otherwise tells the job
+// that the run has ended.
 void Completion::conclude() {
   if (numerics) resources->numerics.print(numericsReport());
   if (!errors.failed()) checkInputs(true);

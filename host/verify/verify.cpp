@@ -26,7 +26,8 @@ constexpr int64_t kMaxMesh = 1024;
 // Number of job sizes that are checked if the program depends on the number of ranks.
 constexpr size_t kMaxJobs = 3;
 
-// Values for symbols without a default. They are tried in this order until all views exist.
+// Values for symbols without a default. tryJobs() tries them in this order until unroll() accepts
+// the program.
 constexpr int64_t kTrialSizes[] = {4, 8, 64, 12, 2, 1};
 // Values for scalars that decide sizes. Each is tried together with each of the values above.
 // kAsSizes: the scalar has the same value as the symbols.
@@ -184,8 +185,9 @@ bool checkJobs(const Program& program, const SizeBindings& sizes, const std::vec
   return true;
 }
 
-// Checks the jobs with the first trial sizes for which all views exist. Returns false if there are
-// no such sizes.
+// Checks the jobs with the first trial sizes for which unroll() accepts the program. If there is
+// one job, two trial sizes are multiples of its number of ranks. Returns false if there are no such
+// sizes.
 bool tryJobs(const Program& program, const std::vector<int64_t>& jobs, BuffersAreFreed freed,
              std::exception_ptr& why) {
   const bool one_trial = freeSymbols(program).empty();
