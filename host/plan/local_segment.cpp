@@ -71,8 +71,8 @@ class Localiser {
     return blockOf(n, mesh, tensor.sharding->axes[axis], rank_);
   }
 
-  // Returns the sizes in attribute `attr` of an op as constants. If an axis of the result is
-  // sharded, its size becomes that of this rank's block.
+  // Returns the sizes in attribute `attr` of an op as constants. In the attributes `sizes` and
+  // `stops`, the size of a sharded axis of the result becomes that of this rank's block.
   std::vector<Size> localSizes(const Expression& expr, std::string_view attr) const {
     const auto& sizes = expr.attr<std::vector<Size>>(attr);
     const TensorView& out = segment_.tensor(expr.outputs[0]);

@@ -76,6 +76,7 @@ void Issuer::issueObserved(size_t step) {
 }
 
 // Injects the fault before the step, but only once per run, even if the instruction is in a loop.
+// Does nothing for a fault of the kind Corrupt, which injectAfterStep() injects.
 void Issuer::injectBeforeStep(StreamId on) {
   if (injected_ || state_.fault->kind == InjectedFault::Kind::Corrupt) return;
   injected_ = true;

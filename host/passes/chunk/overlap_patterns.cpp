@@ -218,8 +218,9 @@ class OverlapFinder {
 
   // --- two stages -------------------------------------------------------------------------------
 
-  // Finds the front of a reduction (OverlapMatch::front). A reduction has no front if an
-  // instruction of the front could not move down to the post of the reduction.
+  // Finds the front of a reduction (OverlapMatch::front). Finds none if no stage computes the rows
+  // for this match alone, or if an instruction of the stage could not move down to the post of the
+  // reduction.
   void findFront(OverlapMatch& match) const {
     if (match.kind == CollectiveKind::Allgather || match.matmuls.size() != 1) return;
     ChunkStage front;
