@@ -15,9 +15,10 @@ namespace heddle::host {
 struct CompileOptions {
   PassOptions passes;
   CacheLimits caches = {};  // limits of the caches of a FusionExecutor; compile() ignores them
-  // Of a FusionExecutor: ExecutableOptions::check_numerics. compile() ignores it.
+  // For a FusionExecutor: ExecutableOptions::check_numerics. compile() ignores it.
   bool check_numerics = false;
-  // Of a FusionExecutor: ExecutableOptions::kernel_choices and choices_only.
+  // For a FusionExecutor: ExecutableOptions::kernel_choices and choices_only. compile() ignores
+  // them.
   std::map<std::string, std::string> kernel_choices = {};
   bool choices_only = false;
 };

@@ -229,7 +229,8 @@ void Executable::Impl::notePeak(int64_t bytes, const std::shared_ptr<const Plan>
   largest = plan;
 }
 
-// Returns the fault for this run. Corrupt acts in every run, all other kinds only in the first run.
+// Returns the fault for this run, or nullptr. A fault of the kind Corrupt acts in every run. All
+// other kinds act only in the first run.
 const InjectedFault* Executable::Impl::faultOfRun(const Plan& plan) {
   if (!inject) return nullptr;
   checkFault(*inject, plan, *resources);

@@ -38,12 +38,15 @@ struct RunOptions {
   // for the duration of one call. This memory always comes from the device.
   Allocator* allocator = nullptr;
   // Tensors that receive the results: entry i receives output i. An entry without data is ignored.
-  // The program writes directly into the tensor if two conditions hold:
+  // The program usually writes directly into the tensor if two conditions hold:
   // - Output i is a complete allocation of the program.
   // - No collective, no library call other than a matrix product, and no view that regroups axes
   //   needs another layout.
-  // Such a tensor may have any memory order, and gaps. Otherwise the run copies the output to the
-  // tensor at the end. run() throws UserError if a tensor breaks one of these rules:
+  // Such a tensor may have any memory order, and gaps. In all other cases, the run copies the
+  // output to the tensor at the end. run() throws UserError if a tensor breaks one of these rules:
+  // - The tensor has the dtype and the sizes of the output on this rank.
+  // - The address is a multiple of the element size, and axes of several elements have positive
+  //   strides.
   // - No two of these tensors overlap.
   // - A tensor that the program writes directly overlaps no input.
   // - No tensor overlaps an input that the run writes.
@@ -81,13 +84,15 @@ struct ExecutableOptions {
   // Report: Outputs::numerics(). The end of the run also prints it on stderr, unless the latest
   //         report of this Executable was equal. The run does not fail.
   // Cost:   on the CPU, one more sweep over each of these tensors, by one thread. On CUDA, each of
-  //         them is copied to the host, and run() waits for the copy. false: no cost.
+  //         them is copied to the host, and run() waits for the copy. The value false costs
+  //         nothing.
   bool check_numerics = false;
   // Maps keys of kernels to the parameters of candidates in text form, as `heddle tune --export`
-  // writes them. A kernel without a usable entry uses its first candidate, or is an error if
-  // `choices_only` is true. With any choices, each new plan compares all candidates of each
-  // kernel, which takes milliseconds. In a job, all ranks must pass equal choices, because results
-  // of different candidates may differ in the last bits.
+  // writes them. A candidate is one of several ways to compute a kernel. A kernel without a usable
+  // entry uses its first candidate, or is an error if `choices_only` is true. With any choices,
+  // each new plan compares all candidates of each kernel, which takes milliseconds. In a job, all
+  // ranks must pass equal choices, because results of different candidates may differ in the last
+  // bits.
   std::map<std::string, std::string> kernel_choices = {};
   bool choices_only = false;
   CacheLimits caches = {};  // the limit of programs has no effect
@@ -150,9 +155,10 @@ class Executable {
 
   // Prepares runs with the shapes of these arguments (host/prepared_run.h). A prepared run does not
   // compare its arguments with those of earlier runs. With hundreds of inputs, this comparison
-  // takes most of the host time of a run. Uses the stream, the allocator and the preallocated
-  // tensors of `options` in every run. Throws the errors of run(). Starts no run. If the program
-  // communicates, every rank must call this function, at the same position in its sequence of runs.
+  // takes most of the host time of a run. Every prepared run uses `options`, for example the stream
+  // and the preallocated tensors. prepareRun() starts no run, and throws the errors of run(). If
+  // the program communicates, every rank must call this function, at the same position in its
+  // sequence of runs.
   PreparedRun prepareRun(const std::vector<Argument>& inputs, const RunOptions& options = {});
 
   struct Stats {

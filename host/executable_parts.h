@@ -15,9 +15,9 @@ class KernelStore;
 class RunResources;
 class SharedStream;
 
-// Parts that the creator of an Executable gives to it, and that several Executables may share. This
-// is for the code of heddle and its commands; users cannot create these parts. If a member is
-// nullptr, the Executable creates its own part.
+// Parts of an Executable that its creator passes to it, and that several Executables may share.
+// Only the code of heddle and its commands uses this struct, because users cannot create the parts.
+// If a member is nullptr, the Executable creates its own part.
 struct ExecutableParts {
   // The stream of runs whose RunOptions::stream is nullptr (host/run/completion.h). Runs of
   // Executables that share it execute one after another.

@@ -41,8 +41,8 @@ RunOptions withAddresses(RunOptions options) {
 }  // namespace
 
 struct FusionExecutor::Impl {
-  // The program and the plan that a run uses. `plan` is nullptr if no earlier run had equal tensors
-  // and sizes.
+  // The program and the plan that a run uses. `plan` is nullptr until the plan has been found or
+  // created.
   struct Target {
     ProgramCache::EntryPtr entry;
     std::shared_ptr<const Plan> plan;
@@ -131,7 +131,7 @@ struct FusionExecutor::Impl {
   mutable std::mutex mutex;  // guards the members below; held for a look-up only
   RunCache<TargetPtr> known;
   int64_t plan_hits = 0;
-  int64_t evictions = 0;  // evictions of programs whose plans `known` no longer contains
+  int64_t evictions = 0;  // programs.evictions() when `known` last dropped plans of old programs
 
   // A thread of prepareAsync().
   struct Worker {

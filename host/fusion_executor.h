@@ -81,8 +81,8 @@ class FusionExecutor {
   // job of several ranks, all ranks must call this function at the same position in their sequences
   // of runs.
   void prepare(const std::vector<Argument>& shapes, const RunOptions& options = {});
-  // Does the same on a new thread. The destructor of the FusionExecutor waits for the thread.
-  // Throws UserError in a job of several ranks.
+  // Does the work of prepare() on a new thread. The destructor of the FusionExecutor waits for the
+  // thread. Throws UserError in a job of several ranks.
   Preparation prepareAsync(std::vector<Argument> shapes, const RunOptions& options = {});
   // Returns whether this FusionExecutor already has the program and the plan for these shapes.
   // Returns false for shapes with which run() throws. In a job of several ranks, ranks may differ:
@@ -94,14 +94,14 @@ class FusionExecutor {
   // segment, and the source of kernel number `i` of the program. If no program fits, program() and
   // kernelText() create it. kernelText() assumes aligned tensors with the strides of inputDescs();
   // a run with other tensors may use another variant of the kernel. In a job of several ranks, all
-  // ranks must call program() and kernelText() at the same position in their sequences of runs.
-  // Throw UserError if the shapes do not fit the fusion.
+  // ranks must call program() and kernelText() at the same position in their sequences of runs. All
+  // three functions throw UserError if the shapes do not fit the fusion.
   std::shared_ptr<const Program> program(const std::vector<Argument>& shapes);
   std::vector<std::string> segments(const std::vector<Argument>& shapes) const;
   std::string kernelText(const std::vector<Argument>& shapes, size_t i);
 
   // Returns the sums over all programs that this object has created. Exceptions: `programs` is the
-  // number of cached programs, and the two peaks are those of the program with the largest
+  // number of cached programs, and the two peaks belong to the program with the largest
   // `peak_bytes`.
   Executable::Stats stats() const;
 
@@ -114,8 +114,8 @@ class FusionExecutor {
   // Throws UserError if `sizes` contains a symbol that no input of the fusion has, or if a symbol
   // has no value.
   std::vector<TensorDesc> inputDescs(const SizeBindings& sizes = {}) const;
-  // Returns the descriptors of all inputs and outputs on every rank of the job. `sizes` are as
-  // above. Does not communicate.
+  // Returns the descriptors of all inputs and outputs on every rank of the job. `sizes` has the
+  // same meaning as in inputDescs(). Does not communicate.
   std::vector<RankDescs> describe(const SizeBindings& sizes = {}) const;
 
  private:

@@ -25,8 +25,8 @@ std::vector<TensorDesc> descsOf(const ViewList& views) {
   return descs;
 }
 
-// Returns the alignments of the operands, as if all tensors of the caller were aligned. They hold
-// for all values of the late inputs.
+// Returns the alignments of the operands, as if all tensors of the caller were aligned. The result
+// is the same for all values of the late inputs.
 std::vector<int32_t> alignmentsOf(const UnrolledStep& step) {
   std::vector<int32_t> alignments;
   for (const auto* views : {&step.inputs, &step.outputs}) {

@@ -27,9 +27,10 @@ struct KernelTexts {
 std::vector<KernelTexts> kernelTexts(const Program& program, const SizeBindings& sizes,
                                      int64_t rank, int64_t ranks, DeviceKind device);
 
-// A kernel with the operands of one of its launches on a rank. The segment of `kernel` is the one
-// that a run compiles: it takes 0-d tensors in host memory by value. The reference is valid during
-// visit() of forEachLaunchedKernel().
+// A kernel with the operands of one of its launches on a rank. `kernel` contains the segment that a
+// run compiles. If a tensor without axes decides sizes, this segment takes its element by value,
+// because a run passes the tensor in host memory. The reference is valid during visit() of
+// forEachLaunchedKernel().
 struct LaunchedKernel {
   const Kernel& kernel;
   codegen::Target target;
@@ -63,7 +64,7 @@ struct KernelCandidates {
   };
   std::string name;       // name of the kernel in the program
   std::vector<Row> rows;  // best first
-  size_t used = 0;        // the candidate that a run uses
+  size_t used = 0;  // index in `rows` of the candidate that the program names; 0: none is named
 };
 
 // Returns the candidates of the kernels that rank `rank` launches. The rules of kernelTexts()

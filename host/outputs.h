@@ -31,8 +31,8 @@ class Outputs {
   // error of the run. The message names the instruction. If the device does not report which
   // instruction failed (a CUDA fault), the message names the API call instead.
   // If the collectives of the run wait on the device (NCCL), wait() also throws the failure of the
-  // job, even if the work of the run completed before this call. The reason: an aborted collective
-  // looks like a successful one on the device.
+  // job. It does so even if the work of the run completed before this call. The reason: an aborted
+  // collective looks like a successful one on the device.
   void wait() const;
   // Delays later work on `stream` until the run has completed, without blocking the host. Call this
   // before another library reads an output on its own stream. Work that follows a failed run reads
@@ -43,10 +43,11 @@ class Outputs {
   // Returns output `i`. Its data is valid after wait(), and for later work on the run's stream.
   // Throws UserError if there is no output `i`.
   const Argument& operator[](size_t i) const;
-  // Return an output that is a tensor, or one that is a scalar, by its position or by its name. The
-  // name is that of the returned value of the fusion or of the output of the host program, without
-  // '%'. Throw UserError if there is no such output or if it is of the other kind. References are
-  // valid as long as this object exists. Copy the Tensor to keep the memory longer.
+  // tensor() returns an output that is a tensor, and scalar() an output that is a scalar. Both find
+  // the output by its position or by its name. The name is that of the returned value of the fusion
+  // or of the output of the host program, without '%'. They throw UserError if there is no such
+  // output or if it is of the other kind. References are valid as long as this object exists. Copy
+  // the Tensor to keep the memory longer.
   const Tensor& tensor(size_t i) const;
   const Tensor& tensor(std::string_view name) const;
   Scalar scalar(size_t i) const;

@@ -10,7 +10,8 @@ int64_t alignmentOf(const void* address) {
   return codegen::alignmentOf(reinterpret_cast<uintptr_t>(address));
 }
 
-// Replaces the address of a tensor. The plan relies on an alignment of `least` bytes.
+// Replaces the address of a tensor. Throws UserError if `data` is missing, or is aligned to fewer
+// than `least` bytes, on which the plan relies.
 void replace(Tensor& tensor, void* data, int64_t least, const char* kind, size_t i) {
   HEDDLE_USER_CHECK(data != nullptr || tensor.desc.numel() == 0, "{} {} has no data", kind, i);
   HEDDLE_USER_CHECK(

@@ -168,9 +168,10 @@ ProgramCache::SegmentsPtr ProgramCache::segmentsFor(const ClassKey& key) const {
   return found == entries_.end() ? nullptr : (*found)->segments;
 }
 
-// Lowers the fusion for the sizes of the inputs, then finds or adds the entry of the result. Used
-// if depends_on_sizes_ is true. The result depends only on the sizes, not on the contents of the
-// cache, so all ranks get the same result.
+// Returns the entry for the sizes of the inputs. Used if depends_on_sizes_ is true. If no earlier
+// lowering answers the question, lowers the fusion, then finds or adds the entry of the result. The
+// entry depends only on the sizes, not on the contents of the cache, so all ranks get equal
+// entries.
 ProgramCache::EntryPtr ProgramCache::entryForSizes(const std::vector<Argument>& inputs) {
   SizeBindings sizes = requiredSizes(inputs);
   EntryPtr entry = knownBySizes(sizes);

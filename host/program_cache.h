@@ -54,7 +54,9 @@ class ProgramCache {
 
   ProgramCache(Fusion fusion, const Context& context, const CompileOptions& options);
 
-  // Returns the entry for these inputs. If this rank fails, the job fails.
+  // Returns the entry for these inputs, and creates it if there is none. In a job of several ranks,
+  // all ranks must call find() for the same runs in the same order. If this rank fails, the job
+  // fails.
   EntryPtr find(const std::vector<Argument>& inputs);
   // Returns the entry that find() would return without lowering the fusion. Returns nullptr if
   // there is none, or if the inputs do not fit the fusion. Does not count as a use, and needs no
@@ -71,7 +73,8 @@ class ProgramCache {
   std::vector<std::string> segments(const std::vector<Argument>& inputs) const;
   // Returns the values of sizes for these inputs.
   SizeBindings sizesOf(const std::vector<Argument>& inputs) const;
-  // Returns FusionExecutor::stats(), without the counts of other caches.
+  // Returns FusionExecutor::stats(), without the runs that found their plan in the table of the
+  // FusionExecutor.
   Executable::Stats stats() const;
 
   const Context& context() const { return context_; }
@@ -92,7 +95,7 @@ class ProgramCache {
   // depends_on_sizes_ is true.
   struct KnownReads {
     SizeDecisions decisions;
-    // Attentions of the fusion with the decisions.
+    // The attentions of the fusion after `decisions`.
     std::shared_ptr<const AttentionSearch> attentions;
     std::vector<int64_t> attention_sizes;
     SizeReads reads;       // the size expressions whose values decided something in the lowering
@@ -104,9 +107,9 @@ class ProgramCache {
   // without a mesh.
   struct ClassKey {
     LayoutClass layouts;
-    SizeBindings sizes;
+    SizeBindings sizes;  // the sizes of the run; look-ups do not compare them
     SizeDecisions decisions;
-    std::optional<Fusion> decided;  // nullopt: there is nothing to decide
+    std::optional<Fusion> decided;  // the fusion after `decisions`; nullopt: nothing was decided
     std::vector<int64_t> attention_sizes;
   };
 

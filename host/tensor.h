@@ -14,15 +14,15 @@ namespace heddle::host {
 // Return the descriptor of an input or output of the program on rank `rank`. It describes the block
 // that `rank` holds. `position` is the index of the input or output. `ranks` is the number of ranks
 // of the job. `sizes` gives values to the size symbols of the program; missing symbols take their
-// defaults. The descriptor of a scalar is empty. Throw UserError if `position` does not exist, if a
-// symbol has no value, or if a guard of the program (SizeGuard in ir/graph/fusion.h) fails because
-// two sizes differ.
+// defaults. The descriptor of a scalar is empty. Throw UserError if `position` does not exist, or
+// if a symbol has no value. Also throw UserError if a guard of the program fails (SizeGuard in
+// ir/graph/fusion.h), for example because two sizes differ.
 TensorDesc inputDesc(const Program& program, size_t position, const SizeBindings& sizes,
                      int64_t rank, int64_t ranks);
 TensorDesc outputDesc(const Program& program, size_t position, const SizeBindings& sizes,
                       int64_t rank, int64_t ranks);
 
-// Returns inputDesc() of all inputs. For many inputs, this is faster.
+// Returns inputDesc() of all inputs. This is faster than one call of inputDesc() per input.
 std::vector<TensorDesc> inputDescs(const Program& program, const SizeBindings& sizes, int64_t rank,
                                    int64_t ranks);
 
@@ -32,7 +32,7 @@ struct RankDescs {
   std::vector<TensorDesc> outputs;
 };
 // Returns the descriptors of all inputs and outputs for a job of `ranks` ranks, one entry per rank.
-// Otherwise like inputDesc().
+// The parameters and errors are those of inputDesc().
 std::vector<RankDescs> describe(const Program& program, const SizeBindings& sizes, int64_t ranks);
 
 // Allocates device memory, copies a tensor to it, and returns when the copy has completed. The

@@ -10,11 +10,11 @@ namespace heddle::host {
 // Returns the slice that a slice expression describes.
 Alias::Slice sliceOf(const Expression& slice);
 
-// Returns the slice of the cat's result that is this piece.
+// Returns the slice of the result of the cat in which the piece is stored.
 Alias::Slice sliceOf(const Fusion& fusion, const Cat& cat, const Cat::Piece& piece);
 
-// The values of a segmented fusion that are stored as slices of the result of a cat. Borrows
-// `segmented`.
+// The values of a segmented fusion that are stored as slices of the result of a cat. `segmented`
+// must outlive the object.
 class CatSlices {
  public:
   explicit CatSlices(const SegmentedFusion& segmented);

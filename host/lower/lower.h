@@ -15,8 +15,8 @@ namespace heddle::host {
 //   becomes Allocate, Communicate and Wait (an all-to-all also needs a kernel, lower_all_to_all.h).
 //   A view becomes Alias. A cat becomes one Allocate. Other groups write its pieces into slices of
 //   the allocated tensor. A Copy stores each piece that no group can write in this way.
-// - If a backward attention reads the results of a forward, the log-sums of the forward
-//   (host/program/library_op.h) get a slot, although the fusion has no value for them.
+// - If a backward attention reads the results of a forward attention, the log-sums of the forward
+//   (host/program/library_op.h) get a slot. The fusion has no value for them.
 // - The program has no Free instruction and uses only stream 0. The passes of
 //   host/passes/pipeline.cpp add Free instructions and streams.
 // - If a mesh is smaller than the job, only the ranks of the mesh execute the instructions for

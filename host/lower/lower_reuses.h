@@ -19,7 +19,7 @@ namespace heddle::host {
 //   The name of the new slot is the name of the output with kKeptSuffix, and perhaps a number.
 // - `return %w in %w` needs no copy.
 // - If a collective computes the output with padding, %w gets the same padding. inputDesc() then
-//   asks the caller for it.
+//   asks the caller for it. Exception: if a view reshapes %w, %w must have no padding.
 //
 // Requires that program.inputs and program.outputs have the slots of the fusion's inputs and
 // outputs, and that the allocations of all slots are final. `job_size` is the number of ranks.

@@ -78,8 +78,8 @@ class Coalescer {
   }
 
   // Returns whether collective `i` shares a buffer with a second collective of the same kind: both
-  // read the buffer, or both write it. Such collectives are pieces of one collective that was split
-  // on purpose.
+  // read the buffer, or both write it. Such collectives are usually pieces of one collective that
+  // was split on purpose.
   bool isPiece(size_t i, CollectiveKind kind) const {
     const auto& accesses = items_.items[i].accesses;
     return std::any_of(accesses.begin(), accesses.end(), [&](const ItemAccess& access) {

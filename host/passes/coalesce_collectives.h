@@ -6,16 +6,17 @@ namespace heddle::host {
 
 // Joins small collectives into groups. This saves time, because starting a small collective takes
 // longer than moving its bytes. A group is one Communicate instruction with several pairs of
-// buffers (Communicate::also). The instruction posts (starts) all collectives of the group, and one
-// Wait waits for all of them.
+// buffers (Communicate::also). The instruction posts (starts) all collectives of the group. One
+// Wait directly after it waits for all of them; sinkWaits() moves this Wait down later.
 //   The collectives of a group have the same kind, reduction, root, team and carrier
 //     (comm::Carrier), and the same ranks execute them (Instruction::on). No collective of a group
 //     depends on another one of the group.
 //   The group is posted at the position of its last collective. The other collectives of the group
 //     therefore move down. They do not move past an instruction that accesses their output, writes
 //     their input or redefines one of their slots (names of buffers).
-//   Collectives of the same kind on parts of one buffer are not joined. They are pieces of one
-//     collective, which an earlier pass or the author split on purpose.
+//   Collectives of the same kind that all read one buffer, or all write one buffer, are not joined.
+//     They are usually pieces of one collective, which an earlier pass or the author split on
+//     purpose.
 //   CostConstants (host/passes/chunk/cost_constants.h) limits the bytes and the number of
 //     collectives of a group. The bytes are those at nominal sizes
 //     (host/passes/analysis/nominal_sizes.h), so the groups are the same on every rank.

@@ -13,9 +13,10 @@ namespace {
 
 // --- the top level -------------------------------------------------------------------------------
 
-// Buffers whose last use has been visited, but which stream 0 cannot free yet, because it is not
-// ordered after all accesses. Each buffer is stored with one such access and is examined again only
-// when stream 0 is ordered after this access. This keeps the pass fast if many buffers wait.
+// The buffers whose last use has been visited, but which stream 0 cannot free yet. Stream 0 is not
+// ordered after all of their accesses. Each buffer is stored with one access that stream 0 does not
+// follow yet. It is examined again only when stream 0 is ordered after this access. This keeps the
+// pass fast if many buffers wait.
 class WaitingBuffers {
  public:
   explicit WaitingBuffers(StreamOrder& order) : order_(order) {}
@@ -50,8 +51,8 @@ class WaitingBuffers {
  private:
   using Waiting = std::pair<size_t, RootId>;  // the order of add(), and the buffer
 
-  // Finds an access to the buffer that stream 0 is not ordered after, and stores the buffer with
-  // it. If there is none, stores the buffer in known_.
+  // Stores the buffer with an access after which stream 0 is not ordered. If there is no such
+  // access, stores the buffer in known_.
   void wait(const Waiting& each) {
     const StreamOrder::Done* unknown = order_.firstUnknown(each.second);
     if (unknown == nullptr) {

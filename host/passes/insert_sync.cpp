@@ -49,8 +49,9 @@ class SyncInserter {
     for (Instruction& x : from) to.push_back(std::move(x));
   }
 
-  // Inserts instructions before item `at` that order `stream` after the accesses in `missing`. An
-  // access needs no instruction of its own in two cases:
+  // Orders item `at` on `stream` after the accesses in `missing`. Inserts Wait and WaitEvent before
+  // the item, and RecordEvent after the earlier items. An access needs no instruction of its own in
+  // two cases:
   // - `missing` contains a later access on the same stream, which must be awaited anyway. This case
   //   does not apply to accesses of posted operations.
   // - The waits for the other accesses in `missing` already order `stream` after this access.
@@ -85,8 +86,8 @@ class SyncInserter {
   void wait(const StreamOrder::Done& done, StreamId stream, size_t at) {
     if (done.post >= 0) {
       const TokenId token = order_.tokenOf(done.post);
-      // Another operation has been posted with the same token and without a Wait in between.
-      // verify() reports this error.
+      // The token is invalid if another operation has been posted with it and without a Wait in
+      // between. verify() reports this error.
       if (!token.valid()) return;
       before_[at].push_back({Wait{token, stream}});
     } else {

@@ -11,7 +11,8 @@ namespace heddle::host {
 //   Otherwise it inserts a RecordEvent after the earlier instruction, and a WaitEvent before the
 //     later one.
 // The end of the program on stream 0 is ordered after all work on other streams in the same way.
-// The pass inserts nothing between two instructions that are already ordered. Run it after
+// The work of the caller on the inputs counts as an instruction at the beginning of stream 0. The
+// pass inserts nothing between two instructions that are already ordered. Run it after
 // assignStreams() and sinkWaits(). A program does not change if its author has ordered one of its
 // instructions (Item::opaque in host/passes/analysis/buffer_accesses.h).
 Program insertSync(Program program);

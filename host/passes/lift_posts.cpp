@@ -29,8 +29,8 @@ bool orders(const Instruction& x) {
          kind == InstructionKind::Control;
 }
 
-// Returns whether `x` allocates the output of `post`. Returns false if `post` has several pairs of
-// buffers, or if its input and its output are the same slot.
+// Returns whether the Allocate of the output of `post` may move together with `post`: `x` is this
+// Allocate, and `post` has one pair of buffers, with different slots for input and output.
 bool allocates(const Instruction& x, const Communicate& post) {
   // Only an Allocate creates a buffer.
   const auto* made = std::get_if<Allocate>(&x.op);

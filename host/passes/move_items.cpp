@@ -30,7 +30,7 @@ class ItemOrder {
   }
 
   // Calls work(other) for each item that may depend on `item`, and for each item on which `item`
-  // may depend. May call it several times for one item, and also for `item` itself.
+  // may depend. May call work() several times for one item, and also for `item` itself.
   template <class Work>
   void forNeighbours(size_t item, const Work& work) const {
     const auto forAll = [&](const std::vector<size_t>& others) {
@@ -191,9 +191,9 @@ class ItemList {
 
   bool precedes(size_t a, size_t b) const { return label_[a] < label_[b]; }
 
-  // Moves the items of the wish before its target. They stay before it in later calls. Changes
-  // nothing if one of them depends on the target, or has to stay after it. Returns whether an item
-  // moved.
+  // Moves the items of the wish before its target, where later calls keep them. Changes nothing if
+  // one of these items depends on the target, or if an earlier wish keeps it after the target.
+  // Returns whether an item moved.
   bool fulfil(const ItemOrder& order, const ItemMove& wish) {
     std::vector<size_t> moved;
     for (size_t item : wish.items) {
@@ -207,8 +207,8 @@ class ItemList {
   }
 
  private:
-  // Adds the items after the target on which the given ones depend. Returns false if one of them
-  // depends on the target.
+  // Adds to `needed` the items after the target on which the items in `needed` depend. Returns
+  // false if one of them depends on the target.
   bool addNeeded(const ItemOrder& order, std::vector<size_t>& needed, size_t target) {
     ++mark_;
     for (size_t item : needed) marks_[item] = mark_;

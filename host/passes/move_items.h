@@ -9,18 +9,22 @@ namespace heddle::host {
 
 // Functions that move items (top-level instructions) of a program whose author has not ordered its
 // streams (isUnordered() in host/passes/analysis/buffer_accesses.h is true). They keep the order of
-// two items if one depends on the other. This is the case if their accesses conflict, if one uses a
-// slot that the other defines, if one waits for the other, or if both post operations.
+// two items if one depends on the other. One item depends on another in each of these cases:
+// - Their accesses conflict.
+// - One item uses a slot that the other item defines.
+// - One item waits for an operation that the other item posts.
+// - Both items post operations.
 
-// A wish to have several items before another one. All are indices into Program::body.
+// A wish to move all `items` before the item `target`. All numbers are indices into Program::body.
 struct ItemMove {
   std::vector<size_t> items;
   size_t target;
 };
 
 // Fulfils wishes one after the other: moves the items of a wish, and the items on which they
-// depend, before the target. Starts with the wishes that the program fulfils already. Skips a wish
-// if it contradicts a dependency or an earlier wish. Returns whether an item moved.
+// depend, before the target. Starts with the wishes that the program fulfils already, so that later
+// moves respect them. Skips a wish if it contradicts a dependency or an earlier wish. Returns
+// whether an item moved.
 bool moveBefore(Program& program, const std::vector<ItemMove>& wishes);
 
 // Moves all items that write an input, and all items that depend on them, after the last Allocate

@@ -23,10 +23,10 @@ Fusion runFusionPasses(const Fusion& fusion, int64_t job_size, const PassOptions
 // has no effect if options.overlap is false. If the rows divide into chunks only for some sizes,
 // the returned program is one If instruction. It contains the split and the unsplit version, and
 // each run selects one of them.
-// Throws UserError if
-//   a name in options.skip is not a pass,
-//   options.chunks is outside 0 .. PassOptions::kMostChunks, or
-//   a stream split cannot be fulfilled (host/passes/chunk/chunk_collectives.h).
+// Throws UserError in these cases:
+// - A name in options.skip is not a pass.
+// - options.chunks is outside 0 .. PassOptions::kMostChunks.
+// - A stream split cannot be fulfilled (host/passes/chunk/chunk_collectives.h).
 Program runPasses(Program program, const PassOptions& options = {});
 
 // Returns the names of the host passes in order.

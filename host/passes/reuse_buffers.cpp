@@ -89,7 +89,8 @@ class BufferReuser {
   }
 
   // Returns the number of bytes that each rank allocates for the slot, as the text of a product.
-  // Equal products have equal texts, because the factors are sorted.
+  // Equal products have equal texts, because the factors are sorted. Returns "" if the product of
+  // the constants overflows.
   std::string bytesOf(const Slot& of) const {
     int64_t constant = sizeOf(of.tensor.dtype);
     std::vector<std::string> factors;
@@ -162,13 +163,15 @@ class BufferReuser {
 
   // --- legality ----------------------------------------------------------------------------------
 
-  // `id` may be another name or a view of a buffer. Returns the slot of this buffer.
+  // Returns the slot of the input or Allocate of which `id` is a view. Returns `id` if it is no
+  // view.
   SlotId baseOf(SlotId id) const {
     while (viewed_[id] != nullptr) id = viewed_[id]->in;
     return id;
   }
 
-  // Only a Same is another name of the same view.
+  // Follows the views of the kind Same, which only give the same elements another name. Returns the
+  // first slot that is no such view.
   SlotId withoutNames(SlotId id) const {
     while (viewed_[id] != nullptr && std::holds_alternative<Alias::Same>(viewed_[id]->view)) {
       id = viewed_[id]->in;

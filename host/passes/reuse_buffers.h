@@ -17,7 +17,8 @@ namespace heddle::host {
 //   memory between the Free of the tensor and the new value. The tensor would otherwise stay
 //   allocated beside the new memory, and the peak memory of a run could grow.
 // - An input is first offered to the outputs of the program, because their memory outlives the run.
-// - An input is in no list if an output is a view of it or is stored in it.
+// - An input is in no list if an output is a view of it or is stored in it, or if an instruction
+//   redefines its slot.
 //
 // The pass changes no other instruction. An Allocate whose list has no available tensor gets new
 // memory, and the Free of a buffer that was reused has no effect. Run the pass after insertFrees().

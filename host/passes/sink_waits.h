@@ -12,7 +12,7 @@ namespace heddle::host {
 //     if it does not run on all ranks that execute the wait, the wait is on stream 0.
 //   If no instruction conflicts, the wait is at the end of the program, on stream 0.
 //   A wait does not move past an instruction that posts its token again or waits for its token
-//     again.
+//     again. It does not move at all if no earlier instruction posts its token.
 // The pass changes only programs for which isUnordered() (host/passes/analysis/buffer_accesses.h)
 // is true. In all other programs, the author has written the waits and events.
 Program sinkWaits(Program program);

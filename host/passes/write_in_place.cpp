@@ -171,8 +171,8 @@ class ReuseFinder {
     return kind + textOf(item);
   }
 
-  // Returns the value with a name of the user: of a copy that appendReuses() keeps, the copied
-  // slot.
+  // Returns the slot whose name the user gave. If `id` is a copy that appendReuses() has created,
+  // this is the copied slot. Otherwise it is `id`.
   SlotId originalOf(SlotId id) const {
     if (!facts_[id].copy) return id;
     const SlotId from = std::get<Copy>(program_.body[*facts_[id].copy].op).in;
@@ -336,7 +336,7 @@ std::vector<CopiedOutput> copiedOutputs(const Program& program) {
 
 // Moves readers of inputs before the first write to the output that reuses the input. If several
 // instructions write an output, a move may change which one is the first. The function therefore
-// repeats the moves a few times.
+// repeats the moves up to three times.
 Program withEarlyReaders(Program program) {
   for (int round = 0; round < 4; ++round) {
     std::vector<ItemMove> wishes;

@@ -20,8 +20,9 @@ namespace heddle::host {
 //   the complete input. This kernel may work in place (codegen/plan/in_place.h).
 // - No instruction needs the layout of the buffer's type (needsLayout() of
 //   host/program/layout_needs.h), or the input has the same memory order without gaps and the same
-//   padding. If the user requires an order of the output (Layout::required), or of another output
-//   that is a view of the buffer, the input has the memory order for which the buffer was created.
+//   padding.
+// - The user requires no order of the output (Layout::required), nor of another output that is a
+//   view of the buffer. Or the input has the memory order for which the buffer was created.
 //
 // A program does not change if its author has ordered its streams (isUnordered() in
 // host/passes/analysis/buffer_accesses.h is false).

@@ -13,9 +13,10 @@
 
 namespace heddle::host {
 
-// The inputs of a program that decide sizes, and its late inputs, which decide only where slices
-// begin (host/unroll/late_scalars.h). The search takes time, and its result is the same for all
-// runs.
+// The inputs of a program whose values decide sizes or where slices begin (`size_inputs`). `late`
+// contains the inputs that decide only where slices begin (host/unroll/late_scalars.h). The search
+// for these inputs takes time, but the result is the same for all runs. An evaluator therefore
+// creates this object once.
 struct InputFacts {
   explicit InputFacts(const Program& program) : size_inputs(program), late(lateInputsOf(program)) {}
   SizeInputs size_inputs;
@@ -25,15 +26,16 @@ struct InputFacts {
 // Checks the arguments of a run against the program, and derives the sizes of the program from
 // them. Returns the request to pass to unroll() (host/unroll/unroll.h).
 //
-// - If a descriptor leaves `global`, `alloc`, `strides` or `offset` empty, it gets the values of an
-//   unsharded, unpadded, row-major tensor.
+// - If the list `global`, `alloc`, `strides` or `offset` of a descriptor is empty, it gets the
+//   values of an unsharded, unpadded, row-major tensor.
 // - Scalars at the end of the list may be missing if they have defaults.
 //
 // Throws UserError for any of these faults. The message names the input if the fault concerns a
 // single input.
 // - The number of arguments is wrong, or a scalar is passed for a tensor or a tensor for a scalar.
-// - A dtype, a number of axes or a size is wrong.
-// - Two inputs give different values to one symbol. The message names both inputs.
+// - A dtype, a number of axes, a size or an allocated size is wrong, or a stride is negative.
+// - Two axes of inputs, or an axis and a scalar, give different values to one symbol. The message
+//   names both.
 // - A tensor with axes is in host memory.
 // - A tensor with elements has no data, or an address at which no element can be (isAtElement()).
 // - The descriptor of a sharded input has no `global`, or is not the block of this rank.
@@ -44,7 +46,7 @@ UnrollRequest bindInputs(const Program& program, const InputFacts& facts,
                          const std::vector<Argument>& inputs, int64_t rank, int64_t ranks);
 
 // Returns whether the address of a tensor is a multiple of the size of an element. No GPU can read
-// an element at another address.
+// an element at another address. Returns true for a tensor in host memory or without elements.
 bool isAtElement(const Tensor& tensor);
 
 // Adds the defaults of the program to `sizes` for symbols without a value. Then checks the guards

@@ -23,14 +23,15 @@
 namespace heddle::host {
 
 // Holds the kernels of one Executable, or of several that share the store. A kernel is compiled and
-// loaded only once, even if several plans use it. Thread-safe.
+// loaded only once, even if several plans use it. A codegen::KernelPlan describes a kernel as a
+// list of stages; each stage is one launch. Thread-safe.
 class KernelStore {
  public:
   // `device` and `images` must outlive the store. `images` nullptr: the store creates a private
   // cache in the default folder. `most_bytes`: CacheLimits::kernel_bytes.
   KernelStore(Device& device, codegen::ImageCache* images, int64_t most_bytes);
 
-  // One per stage of a kernel.
+  // The loaded code of a kernel: one element per stage.
   using Loaded = std::vector<LoadedKernel>;
   struct Prepared {
     std::vector<Loaded> kernels;  // per plan
@@ -41,7 +42,8 @@ class KernelStore {
   // `plans`. While the compiler runs, no lock is held. If two threads need the same source, it is
   // compiled once (codegen/compile/image_cache.h).
   Prepared prepare(const std::vector<const codegen::KernelPlan*>& plans);
-  // Does the same, but loads nothing: prepare() then finds the images in the image cache.
+  // Compiles like prepare(), but loads nothing. A later prepare() finds the images in the image
+  // cache.
   void compile(const std::vector<const codegen::KernelPlan*>& plans);
   // While the loaded kernels exceed `most_bytes`, unloads kernels that only the store holds. Begins
   // with the kernel whose latest prepare() is longest ago.
@@ -52,28 +54,30 @@ class KernelStore {
     codegen::KernelPlan plan;
     Loaded loaded;  // one per stage of `plan`
   };
-  // Everything that decides a kernel and its arguments on one device.
+  // Everything that decides a kernel and its arguments on one device. A candidate is one of several
+  // ways to compute a kernel.
   struct Key {
     int64_t segment = -1;  // StoredSegment::number()
     std::vector<TensorDesc> inputs;
     std::vector<TensorDesc> outputs;
     std::vector<int32_t> alignments;  // the argument of codegen::planKernel()
     codegen::RunSizes run;            // the argument of codegen::planKernel()
-    std::string candidate = {};       // parameters of a chosen candidate; "": the first one
+    std::string candidate = {};       // parameters of the chosen candidate; "": none was chosen
     bool operator==(const Key&) const = default;
   };
   // Returns the object for a segment. Equal segments share it, also if they belong to different
   // programs. The names of values do not count, because kernels do not depend on them. Requires
   // that the device has a compiler.
   std::shared_ptr<StoredSegment> segmentOf(const Fusion& segment);
-  // Returns StoredSegment::bind() for these operands, and counts the kernel if it exists.
+  // Returns StoredSegment::bind() for these operands. Counts a kernel that it finds in
+  // Counts::reused.
   std::optional<StoredSegment::Bound> bind(StoredSegment& segment,
                                            const codegen::SegmentPlanner::Operands& operands);
   // Returns the kernel that add() has stored for the key. Returns nullopt if there is none, or if
   // it was unloaded.
   std::optional<Kernel> find(const Key& key);
-  // Stores a kernel that StoredSegment::add() does not accept, but does not keep it loaded. When
-  // kMostKernels are stored, all of them are dropped first.
+  // Stores a kernel for find(). Call this if StoredSegment::add() does not accept the kernel. Does
+  // not keep the kernel loaded. If kMostKernels are stored, drops all of them first.
   void add(Key key, codegen::KernelPlan plan, const Loaded& loaded);
   static constexpr size_t kMostKernels = 8192;
 
@@ -85,18 +89,18 @@ class KernelStore {
     int64_t loaded = 0;          // number of texts whose image was on disk or in the image cache
     int64_t unloaded = 0;        // number of texts whose kernels were unloaded
     int64_t bytes = 0;           // bytes of the kernels that are loaded now
-    double compile_seconds = 0;  // time that calls spent on getting images, in seconds
+    double compile_seconds = 0;  // time in seconds that calls spent in ImageCache::get()
   };
   Counts counts() const;
 
  private:
   using Image = std::shared_ptr<const codegen::KernelImage>;
-  // A source that is loaded. Its kernels are in use if some pointer in `entries` has a copy outside
-  // of this object.
+  // A loaded source, which is a text with one or more kernels. Its kernels are in use if some
+  // pointer in `entries` has a copy outside of this object.
   struct Source {
     Image image;
     std::map<std::string, LoadedKernel> entries;
-    int64_t last_use = 0;
+    int64_t last_use = 0;  // value of uses_ at the latest prepare()
     bool isUsed() const;
   };
   using SourcePtr = std::shared_ptr<Source>;
@@ -124,7 +128,7 @@ class KernelStore {
   std::map<std::string, SourcePtr> sources_;  // by source text
   codegen::ImageBytes bytes_;                 // total size of sources_
   const int64_t most_bytes_;
-  int64_t uses_ = 0;
+  int64_t uses_ = 0;  // how often prepare() has used a source so far
   std::unordered_map<std::string, std::shared_ptr<StoredSegment>> segments_;  // by text
   std::unordered_multimap<size_t, std::pair<Key, Stored>> kernels_;           // by hash
   Counts counts_;

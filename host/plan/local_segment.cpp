@@ -71,8 +71,8 @@ class Localiser {
     return blockOf(n, mesh, tensor.sharding->axes[axis], rank_);
   }
 
-  // Returns the sizes in attribute `attr` of an op as constants. If an axis of the result is
-  // sharded, its size becomes that of this rank's block.
+  // Returns the sizes in attribute `attr` of an op as constants. In the attributes `sizes` and
+  // `stops`, the size of a sharded axis of the result becomes that of this rank's block.
   std::vector<Size> localSizes(const Expression& expr, std::string_view attr) const {
     const auto& sizes = expr.attr<std::vector<Size>>(attr);
     const TensorView& out = segment_.tensor(expr.outputs[0]);
@@ -99,10 +99,10 @@ class Localiser {
     new_of_[out] = builder_.name(name).pointwise("add", {index, begin});
   }
 
-  // Looks up elements in this rank's block of a table that is sharded along the axis. A later op
-  // sums the results of all ranks. If the element is in the block of a different rank, this rank
-  // contributes -0.0 (integers: 0), because adding it changes no bit of any sum. An index outside
-  // of the unsharded table becomes -1, so that the op treats it as an invalid index.
+  // Adds a lookup in this rank's block of a table. The table is sharded along the axis of the op. A
+  // later op sums the results of all ranks. If the element is in the block of a different rank,
+  // this rank contributes -0.0 (integers: 0), because adding it changes no bit of any sum. An index
+  // outside of the unsharded table becomes -1, so that the op treats it as an invalid index.
   void addLookup(const Expression& expr) {
     const TensorView& table = segment_.tensor(expr.inputs[0]);
     const size_t axis = expr.axis();

@@ -22,9 +22,10 @@ struct KernelChoices;     // host/device/kernel_choices.h
 
 // An unrolled program (host/unroll/unroll.h) is a host program written out for one rank and one set
 // of sizes. A plan is an unrolled program that is bound to a device: a flat list of steps. The plan
-// fixes every size, offset, kernel and communicator. Only pointers and scalar values are missing. A
-// run writes them to known offsets in its copy of the kernels' argument blocks. All runs with the
-// same shapes share the plan. A plan is immutable, except its member `agreed`.
+// fixes every size, offset, kernel and communicator. Only pointers and scalar values are missing.
+// Before a run launches a kernel, it writes them to known offsets in its copy of the argument
+// block. All runs with the same shapes share the plan. A plan is immutable, except its member
+// `agreed`.
 //
 // In this file, a register is an element of RunState::registers (host/run/run_state.h). It holds a
 // scalar value of the run.
@@ -87,13 +88,14 @@ struct Plan {
     TensorDesc desc;
     RegisterId scalar = {};  // register of a scalar; invalid: the operand is a tensor
   };
+  // A kernel that the reference evaluator computes. `segment` is the result of localSegment()
+  // (host/plan/local_segment.h) for the segment of the kernel.
   struct Reference {
-    Fusion
-        segment;  // result of localSegment() (host/plan/local_segment.h) for the kernel's segment
+    Fusion segment;
     std::vector<Operand> inputs;
     std::vector<Operand> outputs;
   };
-  // The tensor or scalar that a CheckStep checks or a PrintStep prints.
+  // A tensor or scalar that a CheckStep checks, a PrintStep prints or an InspectStep inspects.
   struct NamedOperand {
     std::string name;
     Operand operand;
@@ -104,10 +106,10 @@ struct Plan {
     int32_t occurrence = 0;  // see StepNote::occurrence
     // true: some of the written values come from other ranks.
     bool communicates = false;
-    CountsId counts = {};  // valid: an all-to-all-v, which writes only what it receives
+    CountsId counts = {};  // valid: an all-to-all-v, which writes only a part of its output
     std::vector<NamedOperand> read;
     std::vector<NamedOperand> written;
-    std::vector<std::string> ops;  // per tensor of `written`: the op that computes it; may be empty
+    std::vector<std::string> ops;  // per tensor of `written`: the op that computes it; "": none
   };
   struct BufferInput {  // a tensor in device memory
     PointerIndex pointer;
@@ -115,9 +117,9 @@ struct Plan {
     bool written = false;  // true: a step writes the tensor
     bool donated = false;  // true: the caller gives up its value
   };
-  // An address that depends on late inputs, scalars that decide only where slices begin
-  // (host/unroll/late_scalars.h). A run computes it when it binds the inputs, and again when it
-  // allocates the buffer.
+  // An address that depends on late inputs. A late input is a scalar that decides only where slices
+  // begin (host/unroll/late_scalars.h). A run computes the address when it binds the inputs, and
+  // again when it allocates the buffer.
   struct LatePointer {
     PointerIndex base;  // the pointer of a buffer
     std::vector<View::LateTerm> terms;
@@ -155,7 +157,7 @@ struct Plan {
   struct Output {
     RegisterId scalar;  // register of a scalar; invalid: the output is a tensor
     Address address;
-    BufferId buffer;  // the buffer that contains `address`; invalid: this rank holds no part
+    BufferId buffer;  // the buffer of `address`; invalid: a scalar, or this rank holds no part
     TensorDesc desc;
     int32_t input = -1;         // position of the input whose memory the output shares; -1: none
     bool preallocated = false;  // true: the output is in the caller's tensor
@@ -165,7 +167,7 @@ struct Plan {
   std::vector<InstructionIndex> instruction_of;  // per step: its instruction; -1: none
   std::vector<StepNote> notes;                   // per step
   IdVector<TeamId, std::vector<int>> teams;      // teams of collectives, as ranks of the World
-  uint64_t sizes_hash = 0;                       // hash of the sizes for which the plan was created
+  uint64_t sizes_hash = 0;                       // hash of the sizes on which the plan depends
   UnrollRequest request;                         // the request for which the program was unrolled
   // The ranks compare the operations that they post, in numbered rounds
   // (host/run/match_collectives_across_ranks.h). `agreed` is the number of the round in which the
@@ -243,7 +245,8 @@ struct PlanTarget {
   size_t streams;                                         // Program::streams()
   const IdVector<StreamId, bool>& communication_streams;  // Program::communicationStreams()
   bool check_numerics = false;                            // ExecutableOptions::check_numerics
-  // Choices for kernels whose program names no candidate. nullptr: there are none.
+  // Candidates (ways to compute a kernel) for the kernels for which the program names none.
+  // nullptr: there are no choices.
   const KernelChoices* choices = nullptr;
 };
 
@@ -258,13 +261,15 @@ struct GivenTensors {
 
 // Creates a plan, and compiles and loads its kernels. A call with new sizes is collective over the
 // job if the ranks must agree on library algorithms (host/job/agree_on_algorithms.h).
-// Throws UserError if the device cannot execute an instruction, or if a preallocated tensor does
-// not fit its output. The message names the instruction or the output.
+// Throws UserError in these cases. The message names the instruction, output or input.
+// - The device cannot execute an instruction.
+// - A preallocated tensor does not fit its output.
+// - An input that is updated in place is in host memory, or its elements overlap.
 std::shared_ptr<const Plan> makePlan(const Program& program, const Unrolled& unrolled,
                                      const UnrollRequest& request, const GivenTensors& given,
                                      const PlanTarget& target);
-// Only compiles the kernels of the plan, so that makePlan() finds their images. Needs no other
-// rank.
+// Compiles the kernels of the plan, so that makePlan() finds their images. Does nothing else, and
+// needs no other rank.
 void compileKernels(const Program& program, const Unrolled& unrolled, const UnrollRequest& request,
                     const GivenTensors& given, const PlanTarget& target);
 

@@ -97,7 +97,7 @@ std::shared_ptr<const PreparedAttention> prepared(const CallLibrary& call,
   const CudnnModule& module = cudnnOn(device);
   checkTokens(call, parts, module);
   const int ordinal = cudaModule().ordinalOf(device);
-  // Returns the parts one after another, in the order of the members of the spec.
+  // next() returns the parts one after another. They are in the order of the members of the spec.
   auto part = parts.begin();
   const auto next = [&part] { return (part++)->seen; };
   const bool has_log_sums = logSumsOf(call).has_value();

@@ -110,9 +110,9 @@ size_t PlanBuilder::firstLatePointer() const {
   return unrolled_.buffers.size() + plan_->streams + program_.outputs.size();
 }
 
-// All memory of an Allocator has full alignment (host/device/device.h). A late address is as
-// aligned as its base and each of its terms. The function computes its alignment in each call,
-// because a tensor of the caller may replace the base after the late pointer was created.
+// Returns the alignment of an address in bytes. All memory of an Allocator has full alignment
+// (host/device/device.h). For a late address, the base and each term limit the alignment. The
+// function does not store the result, because a tensor of the caller may replace the base later.
 int32_t PlanBuilder::alignmentAt(const Address& address) const {
   int32_t alignment = codegen::kFullAlignment;
   if (address.pointer.valid() && address.pointer.index() >= firstLatePointer()) {
@@ -311,7 +311,7 @@ void PlanBuilder::findRemaining() {
 namespace {
 
 // Returns the sizes without the late inputs, because a plan depends on no value of a late input.
-// Ranks compare the sizes of their plans.
+// The job monitor compares the hash of the returned sizes between ranks.
 SizeBindings fixedSizes(const Program& program, const Unrolled& unrolled, SizeBindings sizes) {
   for (const auto& [input, range] : unrolled.late) {
     sizes.erase(scalarSymbol(program.slots.at(program.inputs.at(input)).name));

@@ -42,7 +42,8 @@ class PlanBuilder {
     DeviceEventId event;   // the event in the plan; invalid: not assigned yet
   };
   using EventKey = std::variant<EventId, TokenId>;
-  // An operand of a kernel. The descriptor outlives the builder's work (ownDesc()).
+  // An operand of a kernel. The descriptor must exist as long as the PlanBuilder. ownDesc() stores
+  // descriptors that the unrolled program does not contain.
   struct LaunchOperand {
     Address address;
     const TensorDesc* desc;
@@ -54,7 +55,7 @@ class PlanBuilder {
     LaunchOperands inputs;
     LaunchOperands outputs;
     StreamId stream;
-    std::shared_ptr<StoredSegment> stored = {};  // facts of the segment; nullptr: not known yet
+    std::shared_ptr<StoredSegment> stored = {};  // nullptr: not looked up in the KernelStore yet
     const UnrolledStep* step = nullptr;  // nullptr: no LaunchKernel; the plan adds the kernel
     const Kernel* kernel = nullptr;      // kernel of the program; nullptr: the plan adds the kernel
     const std::string& candidate() const;  // Kernel::candidate, or ""
@@ -67,11 +68,11 @@ class PlanBuilder {
     codegen::DescList::Pointers inputs = {};
     codegen::DescList::Pointers outputs = {};
     std::vector<int32_t> alignments = {};  // alignments of the inputs, then of the outputs
-    codegen::RunSizes run = {};            // codegen::planKernel()
+    codegen::RunSizes run = {};            // argument of codegen::planKernel()
     std::string candidate = {};            // Kernel::candidate
     std::optional<codegen::KernelChoice> choice = {};  // the chosen candidate
     std::vector<codegen::StageLayout> layouts = {};    // layouts of a new kernel
-    codegen::KernelPlan plan = {};    // only a new kernel has launches after addStages()
+    codegen::KernelPlan plan = {};    // addStages() moves its launches out, if it is not new
     KernelStore::Loaded loaded = {};  // one per stage; empty: the kernel is new
     StageId first_stage = {};         // the stages of the kernel are consecutive
     size_t stage_count = 0;
@@ -83,7 +84,7 @@ class PlanBuilder {
       return {first_stage, StageId(first_stage.index() + stage_count)};
     }
   };
-  // Calls with equal specs share `prepared`.
+  // A matrix product. Calls with equal specs share `prepared`.
   struct PlannedMatmul {
     MatmulSpec spec;
     const UnrolledStep* first;  // the first call with this spec; error messages name it
@@ -228,7 +229,7 @@ class PlanBuilder {
   // Per step of the unrolled program: index of its first step in the plan.
   std::vector<int32_t> step_of_unrolled_;
   std::vector<PlannedKernel> kernels_;
-  // Segments of kernels_; a search reads only this list.
+  // The segment of each element of kernels_. planned() searches this list, because it is compact.
   std::vector<const StoredSegment*> kernel_segments_;
   std::deque<Fusion> own_segments_;   // segments that the program does not contain
   std::deque<TensorDesc> own_descs_;  // descriptors that the unrolled program does not contain

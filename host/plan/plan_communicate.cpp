@@ -235,7 +235,7 @@ void PlanBuilder::emit(const RecordEvent& op, const UnrolledStep&) {
 
 void PlanBuilder::emit(const WaitEvent& op, const UnrolledStep&) { emitWait(op.event, op.stream); }
 
-// Records a token or an event of the program, if a different stream also uses it.
+// Emits a record of a token or an event of the program, if a different stream also uses it.
 void PlanBuilder::emitRecord(const EventKey& key, StreamId stream) {
   EventUse& use = uses_.at(key);
   if (!use.crosses) return;

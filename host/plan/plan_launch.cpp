@@ -189,7 +189,7 @@ SizeBindings PlanBuilder::sizesInside(const Launch& launch) const {
 }
 
 // Takes the kernel from the store, or plans it. Both steps use the stored segment instead of the
-// program's segment, because the analysis finds values by the names in the stored segment.
+// program's segment, because the stored analysis was computed for the stored segment.
 void PlanBuilder::findKernel(PlannedKernel& kernel, const Launch& launch) {
   const codegen::Analysis& analysis = kernel.stored->planner().analysis();
   if (!analysis.generated.empty() || !analysis.widths.empty()) {
@@ -212,7 +212,7 @@ void PlanBuilder::findKernel(PlannedKernel& kernel, const Launch& launch) {
 }
 
 // Finds the candidate that the program or PlanTarget::choices name. Plans all candidates of the
-// kernel.
+// kernel for this, which takes time.
 void PlanBuilder::choose(PlannedKernel& kernel, const Launch& launch) const {
   const std::vector<TensorDesc> in = descsOf(kernel.inputs);
   const std::vector<TensorDesc> out = descsOf(kernel.outputs);

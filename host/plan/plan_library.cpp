@@ -33,7 +33,7 @@ bool isTf32(const CallLibrary& call) {
   return text == "tf32";
 }
 
-// Describes the weights w[n, k] of a `linear` as the matrix [k, n].
+// Returns a descriptor of the weights w[n, k] of a `linear` as the matrix [k, n].
 TensorDesc transposedDesc(TensorDesc desc) {
   const size_t last = desc.rank() - 1;
   for (auto* list : {&desc.global, &desc.sizes, &desc.alloc, &desc.strides, &desc.offset}) {

@@ -1,4 +1,4 @@
-// PlanBuilder: the outputs of a run and the preallocated tensors of the caller.
+// The members of PlanBuilder for the outputs of a run and the preallocated tensors of the caller.
 #include <algorithm>
 #include <limits>
 

@@ -56,7 +56,7 @@ void PlanBuilder::findValueUses(const UnrolledStep& step) {
 }
 
 // Emits kernels that write the elements to buffers. The kernels run on stream 0, before the other
-// streams start. At its end, the run frees these buffers and all others that are still allocated.
+// streams start. The run frees these buffers at its end, unless they become outputs.
 void PlanBuilder::storeValues() {
   for (auto& [buffer, value] : values_) {
     if (!value.in_memory) continue;

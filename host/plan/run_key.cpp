@@ -11,8 +11,8 @@
 namespace heddle::host {
 namespace {
 
-// Returns the descriptor of a preallocated output, with the lists that describe its memory.
-// `output` names the output in errors.
+// Fills the empty lists of the descriptor of a preallocated output, and returns it. Throws
+// UserError if the descriptor breaks a rule of givenTensors(). `output` names the output in errors.
 TensorDesc completeDesc(TensorDesc desc, const std::string& output) {
   if (desc.alloc.empty()) desc.alloc = desc.sizes;
   if (desc.strides.empty() && desc.alloc.size() == desc.rank()) {

@@ -63,7 +63,7 @@ class RunCache {
     entries_.splice(entries_.begin(), entries_, found);
     return &entries_.front().value;
   }
-  // Does the same, but the look-up does not count as a use of the value.
+  // Returns the same value as find(), but the look-up does not count as a use of the value.
   const Value* peek(const RunTensors& tensors) {
     if (!entries_.empty() && matches(entries_.front(), tensors)) return &entries_.front().value;
     const auto found = lookUp(tensors);
@@ -140,16 +140,18 @@ class RunCache {
 
 // Describes the tensors of a run of the program in the form that makePlan() takes. If a list in the
 // descriptor of a preallocated output is empty, it gets the values of an unpadded row-major tensor.
-// Exception: an empty `global` states no unsharded sizes. Throws UserError if there are more
-// preallocated tensors than outputs, or if a preallocated output breaks one of these rules:
+// Exception: an empty `global` remains empty, and the plan then does not check the unsharded sizes.
+// Throws UserError if there are more preallocated tensors than outputs, or if a preallocated output
+// breaks one of these rules:
 // - It is in device memory.
+// - The lists of its descriptor have one element per axis.
 // - Each axis with several elements has a positive stride.
 // - Its elements do not overlap.
 // - Its address is a multiple of the size of an element.
 GivenTensors givenTensors(const Program& program, const RunTensors& tensors);
 
-// Returns the memory that values of the run may reuse. Throws UserError if a donated input is in
-// host memory, or is no input of the run.
+// Returns the memory that values of the run may reuse. Throws UserError if `donated` contains a
+// number that is no input of the run, or an input in host memory.
 MemoryReuse reuseOf(const RunTensors& tensors);
 
 }  // namespace heddle::host

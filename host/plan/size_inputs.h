@@ -14,8 +14,8 @@ namespace heddle::host {
 // The inputs of a fusion or a program whose values decide sizes: integer scalars, and integer
 // tensors without axes in host memory. A plan is valid for one value of each of these inputs, so
 // every cache of plans compares the values. Exception: for a late input of a program, which decides
-// only where slices begin (host/unroll/late_scalars.h), a plan is valid for a range of values. This
-// class is the only place that reads the values.
+// only where slices begin (host/unroll/late_scalars.h), a plan is valid for a range of values. All
+// code that chooses or creates a plan reads the values through this class.
 class SizeInputs {
  public:
   SizeInputs() = default;  // no input decides a size
@@ -23,10 +23,10 @@ class SizeInputs {
   explicit SizeInputs(const Program& program);
 
   size_t size() const { return inputs_.size(); }
-  // Returns the value of input `i` of this list. A missing argument has its default value. If a
-  // tensor is passed for a scalar or a scalar for a tensor, the result is 0, and bindInputs()
-  // reports the error. Throws UserError if there is no value, or if the value is a float, is
-  // outside of the range of the input's type, or is in device memory.
+  // Returns the value of input `i` of this list. A missing argument has its default value. If the
+  // kind of the argument is wrong, or a tensor has axes or no data, the result is 0, and
+  // bindInputs() reports the error. Throws UserError if there is no value. Also throws UserError if
+  // the value is a float, is outside of the range of the input's type, or is in device memory.
   int64_t value(size_t i, const std::vector<Argument>& arguments) const;
   // Returns the ranges of values for which a plan for these arguments is valid. `late` has the
   // ranges of the late inputs (Plan::late).
@@ -37,6 +37,7 @@ class SizeInputs {
                  const std::vector<Argument>& arguments) const;
   // Sets the symbols of the inputs to their values.
   void bind(const std::vector<Argument>& arguments, SizeBindings& sizes) const;
+  // Adds a text that names the input of each symbol, for error messages.
   void addSources(SizeSources& sources) const;
   // Returns the symbols of the inputs.
   std::set<std::string> symbols() const;

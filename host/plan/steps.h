@@ -12,9 +12,11 @@ namespace heddle::host {
 
 // The steps of a plan (host/plan/plan.h), and the ids that they contain.
 
-// Index in RunState::pointers. That list contains, in this order, the buffers of the unrolled
-// program, one workspace per stream, one entry per output for a preallocated tensor, and the
-// addresses with late offsets (Plan::LatePointer).
+// Index in RunState::pointers. That list contains in this order:
+// - the buffers of the unrolled program
+// - one workspace per stream
+// - one entry per output, for the caller's preallocated tensor
+// - the addresses that depend on late inputs (Plan::LatePointer)
 using PointerIndex = Id<struct PointerTag>;
 // pointerTo() and bufferOf() convert between a buffer and its pointer. Both have the same number.
 constexpr PointerIndex pointerTo(BufferId buffer) { return PointerIndex(buffer.number()); }
@@ -133,8 +135,8 @@ struct PrintStep {
   NamedOperandId operand;
   StreamId stream;
 };
-// Counts the elements of the tensors of an instruction that are NaN or infinite. Only plans with
-// PlanTarget::check_numerics contain this step.
+// Counts the NaN and infinite elements of the tensors that an instruction reads or has written. A
+// plan contains this step only if PlanTarget::check_numerics is true.
 struct InspectStep {
   InspectionId inspection;
   bool after;  // false: inspects what the instruction reads; true: what it has written

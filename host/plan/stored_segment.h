@@ -29,10 +29,10 @@ class StoredSegment {
       : number_(number), segment_(std::move(segment)), target_(target) {}
 
   int64_t number() const { return number_; }  // KernelStore::Key::segment
-  // Returns the segment. The segments of the programs may have other names.
+  // Returns the segment. In the equal segments of the programs, values may have other names.
   const Fusion& segment() const { return segment_; }
-  // Returns the planner of the segment. The first call analyzes the segment. Throws UserError if it
-  // cannot be one kernel.
+  // Returns the planner of the segment. The first call analyzes the segment, and throws UserError
+  // if the segment cannot be one kernel.
   codegen::SegmentPlanner& planner();
 
   struct Bound {
@@ -40,11 +40,12 @@ class StoredSegment {
     std::vector<LoadedKernel> loaded;  // one per stage of `plan`
   };
   // Returns the kernel for these operands, if add() was called for a kernel of the same form
-  // (codegen::SegmentPlanner::bind()), and this kernel is still loaded. Otherwise returns nullopt.
+  // (codegen::SegmentPlanner::bind()), and this kernel is still loaded. A kernel without stages
+  // needs neither. Otherwise returns nullopt.
   std::optional<Bound> bind(const codegen::SegmentPlanner::Operands& operands);
-  // Stores a kernel, which codegen::planKernel() has planned for these operands, but does not keep
-  // it loaded. Returns false if the kernel has no stages, or if the segment has too many forms
-  // (codegen::SegmentPlanner::add()).
+  // Stores a kernel for bind(). `plan` and `layouts` are the results of codegen::planKernel() for
+  // these operands. Does not keep the kernel loaded. Returns false if the kernel has no stages, or
+  // if the segment has too many forms (codegen::SegmentPlanner::add()).
   bool add(const codegen::SegmentPlanner::Operands& operands, const codegen::KernelPlan& plan,
            std::vector<codegen::StageLayout> layouts, const std::vector<LoadedKernel>& loaded);
 

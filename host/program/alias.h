@@ -13,19 +13,21 @@ namespace heddle::host {
 
 // Makes `out` a view of the buffer of `in`, without a copy. The type of `out` gives the sizes.
 struct Alias {
-  // Another name for the same elements.
+  // Gives the same elements another name.
   struct Same {
     bool operator==(const Same&) const = default;
   };
-  // Different axes, same row-major order of elements. Unrolling a program throws UserError if the
+  // Regroups the axes. The elements keep their row-major order. unroll() throws UserError if the
   // strides of `in` allow no such view.
   struct Reshape {
     bool operator==(const Reshape&) const = default;
   };
+  // Reorders the axes: axis i of `out` is axis axes[i] of `in`.
   struct Permute {
     std::vector<int64_t> axes;
     bool operator==(const Permute&) const = default;
   };
+  // Selects the indices from `starts` to before `stops` along each axis.
   struct Slice {
     std::vector<Size> starts;
     std::vector<Size> stops;
@@ -37,11 +39,12 @@ struct Alias {
     Size index;
     bool operator==(const Index&) const = default;
   };
-  // The block of `in` that the sharding of `out` assigns to this rank.
+  // Selects the block of `in` that the sharding of `out` assigns to this rank.
   struct Shard {
     bool operator==(const Shard&) const = default;
   };
-  // The elements of `in` without the padding of its allocation (Slot::alloc).
+  // Leaves out the padding of the allocation of `in` (Slot::alloc), as far as the type of `out`
+  // does not have it.
   struct Unpad {
     bool operator==(const Unpad&) const = default;
   };
@@ -50,7 +53,7 @@ struct Alias {
     std::vector<int64_t> axes;  // ascending: the axes of `out` that `in` does not have
     bool operator==(const Expand&) const = default;
   };
-  // Elements with equal indices along two axes. The new axis is the last one.
+  // Selects the elements with equal indices along two axes. Their axis is the last one of `out`.
   struct Diagonal {
     int64_t first;
     int64_t second;

@@ -24,9 +24,9 @@ namespace heddle::host {
 struct Allocate {
   SlotId out;
   StreamId stream = kCallerStream;
-  // The slot gets the memory of the first tensor in this list that is available, and its value is
-  // lost. An input is available if the run donates it (RunOptions::donated). Memory is available
-  // only once. If no tensor is available, the instruction allocates new memory.
+  // The slot gets the memory of the first tensor in this list that is available. The value of this
+  // tensor is lost. An input is available if the run donates it (RunOptions::donated). Memory is
+  // available only once. If no tensor is available, the instruction allocates new memory.
   std::vector<SlotId> reuse = {};
   bool operator==(const Allocate&) const = default;
   static constexpr std::string_view kMnemonic = "allocate";
@@ -56,9 +56,10 @@ struct Evaluate {
   static constexpr InstructionKind kKind = InstructionKind::View;
 };
 
-// Launches a kernel. The slots are in the order of the inputs and outputs of Kernel::segment. A
-// plan of a run chooses kernel variant, grid and workspace for the sizes of the run. An
-// output slot may also be an input if the kernel works element by element.
+// Launches a kernel. The slots are in the order of the inputs and outputs of Kernel::segment. The
+// plan of a run chooses candidate, grid and workspace for the sizes of the run. Exception: the
+// program may name the candidate (Kernel::candidate). An output slot may also be an input if the
+// kernel may work in place (codegen/plan/in_place.h).
 struct LaunchKernel {
   KernelId kernel;
   std::vector<SlotId> inputs;

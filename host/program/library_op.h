@@ -35,9 +35,9 @@ std::string noLibraryFunction(std::string_view name);
 // Returns the arguments that a function takes, for messages.
 std::string libraryArgumentsOf(const OpDef& op);
 
-// Checks the function, its operands (number, dtypes, ranks) and its attributes. Throws UserError
-// that names the legal operands or attributes. checkLibrary() of host/unroll/check_operands.h
-// checks the sizes later.
+// Checks the function, its attributes, and the numbers of operands and results. Also checks dtypes,
+// ranks and shardings, except those of a matrix product. Throws UserError that says what is legal.
+// checkLibrary() of host/unroll/check_operands.h checks the sizes later.
 void verifyLibrary(const Program& program, const CallLibrary& call);
 
 // The next four functions return an attribute of a call that verifyLibrary() has accepted.

@@ -52,9 +52,9 @@ struct Instruction {
 struct Kernel {
   std::string name;  // without '@'
   Fusion segment;
-  // The candidate that the plan must use (docs/kernels.md): its index, or parameters such
-  // as "loops unroll=2". Empty: the tuned candidate for the sizes of the run (docs/tuning.md), or
-  // the first one if there is none.
+  // The candidate that the plan must use (docs/kernels.md): its index, or parameters such as "loops
+  // unroll=2". A candidate is one of several ways to compute the kernel. Empty: the tuned candidate
+  // for the sizes of the run (docs/tuning.md), or the first one if none is tuned.
   std::string candidate = {};
 };
 
@@ -97,9 +97,9 @@ struct Program {
 // sizes of slots, instructions, guards and kernels. Does not visit callees.
 std::set<std::string> scalarSymbolsOf(const Program& program);
 
-// Returns whether two programs are equal. Ignores three differences, which are lost when a program
-// is printed and parsed: the ids of tokens and events, the positions of the inputs among the slots,
-// and the order of the callees.
+// Returns whether two programs are equal. Ignores the line numbers of instructions. Also ignores
+// three differences that are lost when a program is printed and parsed: the ids of tokens and
+// events, the positions of the inputs among the slots, and the order of the callees.
 bool sameProgram(const Program& a, const Program& b);
 
 // The number of an instruction in messages, dumps and unrolled programs. Instructions are numbered

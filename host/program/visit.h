@@ -130,9 +130,13 @@ struct Renaming {
 // `renaming.slot` in the order of the text form.
 void rename(Instruction& instruction, const Renaming& renaming);
 
-// Replaces every Call by the body of the called program. The slots, tokens, events, kernels and
-// loop indices of that program get new names. Throws UserError if a called program does not exist,
-// or if an operand does not fit the input or output of the called program.
+// Replaces every Call by the body of the called program. Slot %x of program p becomes %p.x. Tokens,
+// events, kernels and loop indices of that program get new names if their names already exist.
+// Throws UserError in these cases:
+// - A called program does not exist.
+// - An operand does not fit the input or output of the called program.
+// - The result would have more than 200,000 instructions, or slots and kernels.
+// - A Call and an instruction of the called program are restricted to different meshes.
 Program inlineCalls(const Program& program);
 
 }  // namespace heddle::host

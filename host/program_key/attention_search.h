@@ -10,8 +10,8 @@
 namespace heddle::host {
 
 // The attentions of a fusion that a library may compute. Dead values are removed before the search,
-// as in the lowering. The reason: the search rejects an attention if a value outside of it reads an
-// intermediate value of it. A dead reader must not have this effect.
+// as in the lowering. The reason: the search rejects an attention if a value outside of the
+// attention reads one of its intermediate values. A dead reader must not have this effect.
 class AttentionSearch {
  public:
   AttentionSearch() = default;

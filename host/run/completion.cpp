@@ -144,8 +144,9 @@ std::string Completion::numericsReport() const {
   });
 }
 
-// Throws if the run has read an output of a failed run, or if the job has failed and may have
-// aborted its collectives.
+// Prints the report about NaN and infinity. Throws if the run has read an output of a failed run,
+// or if the job has failed and may have aborted the collectives of the run. Otherwise tells the job
+// that the run has ended.
 void Completion::conclude() {
   if (numerics) resources->numerics.print(numericsReport());
   if (!errors.failed()) checkInputs(true);
@@ -157,8 +158,8 @@ void Completion::conclude() {
   if (!errors.failed()) resources->job.endRun(run);
 }
 
-// If `settle` is true, the event of this run has happened. The earlier runs whose outputs it reads
-// have then ended too, so the function may ask whether they have failed.
+// If `settle` is true, the event of this run must have happened. The earlier runs whose outputs
+// this run reads have then ended too, and the function first finds out whether they have failed.
 void Completion::checkInputs(bool settle) {
   const bool may_have_failed = RunResources::any_local_error.load(std::memory_order_acquire) ||
                                RunResources::any_job.load(std::memory_order_relaxed);

@@ -35,7 +35,7 @@ class SharedStream {
   // Returns the stream, and creates it at the first call. The caller must hold `issuing`.
   Stream get();
   std::mutex issuing;  // a thread holds this lock while it issues a run on the stream
-  OwnerReaper reaper;  // releases the inputs of runs, also of runs on other streams
+  OwnerReaper reaper;  // releases the owners of inputs, also for runs on other streams
   // Number of failed runs whose error no call has thrown. Includes runs on other streams, and runs
   // of Executables that no longer exist.
   std::atomic<int64_t> unreported_failures{0};
@@ -86,7 +86,7 @@ class RunResources : public std::enable_shared_from_this<RunResources> {
 
   std::vector<std::string> output_names;  // by position; set before the first run
 
-  NumericsLog numerics;  // the latest report that was printed
+  NumericsLog numerics;  // prints the reports about NaN and infinity
 
   JobLink job;  // the link to the job monitor; open while the Executable exists
 
@@ -101,9 +101,10 @@ class RunResources : public std::enable_shared_from_this<RunResources> {
   RunRecord* free_ = nullptr;  // further free records; only takeRecord() uses this list
 };
 
-// Blocks the host until `event` of a run of the plan has happened. While it waits, the function
-// calls Communicator::probe(). If a rank of the job is gone, probe() aborts the NCCL collectives of
-// the run and throws UserError. Otherwise these collectives would wait for that rank forever.
+// Blocks the host until `event` of a run of the plan has happened. If the plan has collectives that
+// wait on the device (Plan::stream_ordered), the function calls Communicator::probe() while it
+// waits. If a rank of the job is gone, probe() aborts these collectives and throws UserError.
+// Otherwise they would wait for that rank forever.
 void awaitEvent(Device& device, Event event, const Plan& plan);
 
 // Represents the end of one run, and stores the error of the run. The Outputs and the RunState of
@@ -127,23 +128,25 @@ struct Completion {
   // Prepares the object for another run.
   void reuse(std::shared_ptr<RunResources> r);
   // Returns whether the run has completed. Does not block. If the device has failed, the run counts
-  // as completed, and the failure becomes its error. If the job has failed, the run still completes
-  // only when `event` has happened. The failure then becomes its error if its collectives wait on
-  // the device.
+  // as completed, and the failure becomes the error of the run. If the job has failed, the run
+  // still completes only when `event` has happened. If the run has collectives that wait on the
+  // device (Plan::stream_ordered), the failure of the job then becomes the error of the run.
   bool done();
-  // Tells the object that the run has completed, so that done() need not query the device.
+  // Does the work of done() without a query of the device. Requires that `event` has happened.
   void setDone();
   // Blocks the host until the run has completed, releases `owners`, then calls rethrow().
   void wait();
-  // Blocks the host until the run has completed. Does nothing else.
+  // Blocks the host until the run has completed. Stores a failure in `errors`, but does not throw
+  // it. Does not release `owners`.
   void waitForEnd() noexcept;
   // If the run has an error: sets `reported`, reports the failure to the job, and throws the error.
+  // If another rank has failed, JobLink::throwIfOtherRankFailed() may throw the error of that rank.
   void rethrow();
   // If the run has an error that no call has thrown: counts it, and prints it to stderr. Does not
   // print an error that the run has only because one of its inputs is an output of a failed run.
   void reportUnwaited() noexcept;
-  // Throws an error if an input is an output of a run that has failed by now. Does not ask the
-  // device.
+  // Throws an error if an input is an output of a run that is known to have failed. Does not query
+  // the device.
   void checkInputs() { checkInputs(false); }
   // Returns Outputs::numerics(). The run must have ended.
   std::string numericsReport() const;
@@ -167,7 +170,8 @@ struct Completion {
   void conclude();  // call this once the event has happened
   void checkInputs(bool settle);
   void settleProducers();
-  // Calls visit(completion) for each earlier run whose output is an input, until it returns true.
+  // Calls visit(completion, input) for each input that is an output of an earlier run, until it
+  // returns true. `completion` is that of the earlier run.
   template <class Visit>
   void findProducer(const Visit& visit) const;
   [[noreturn]] void throwOfInput(const Completion& producer, int input);

@@ -28,7 +28,7 @@ class HostIrEvaluator {
                   bool check_numerics, const KernelChoices* choices);
 
   // Checks the tensors and creates a plan for them (host/plan/plan.h). Throws the errors of
-  // bindInputs(), reuseOf() and givenTensors() (host/plan/run_key.h), unroll() and makePlan().
+  // bindInputs(), reuseOf(), givenTensors(), unroll() and makePlan().
   //   check_races   true: throws UserError if checkRaces() (host/verify/check_races.h) finds a race
   //   stream        the stream of the coming run; library algorithms may be timed on it
   std::shared_ptr<const Plan> prepare(const RunTensors& tensors, bool check_races,
@@ -43,8 +43,9 @@ class HostIrEvaluator {
   //         and preallocated outputs, and the scalar inputs.
   // After:  state.pointers contains the buffers of the outputs. state.owned is true for each buffer
   //         that the run still holds.
-  // Errors: an exception names the instruction. Before it is thrown, all memory of the run is freed
-  //         in stream order. Work that fails later reports its error to state.completion.
+  // Errors: a UserError or InternalError names the instruction. Before execute() throws, it frees
+  //         all memory of the run in stream order. Work that fails later reports its error to
+  //         state.completion.
   void execute(const Plan& plan, RunState& state, Allocator& allocator) const;
 
  private:

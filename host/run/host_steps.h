@@ -7,9 +7,9 @@
 
 namespace heddle::host {
 
-// The steps of a plan (host/plan/plan.h) that run code on the host. Scalar arithmetic runs
-// immediately. All other steps run in stream order. They may allocate memory, because they are not
-// meant to be fast.
+// These functions execute the steps of a plan (host/plan/plan.h) that compute on the host.
+// applyToScalars() computes immediately. The other functions enqueue work on a stream. They may
+// allocate memory, because these steps are not meant to be fast.
 
 // Returns the value of an op on scalar registers. Rounds it like the reference evaluator
 // (ir/reference/reference.h).
@@ -20,16 +20,18 @@ Scalar applyToScalars(const ApplyStep& step, const IdVector<RegisterId, Scalar>&
 // enqueued work has ended.
 void enqueueReference(const Plan::Reference& reference, const RunState& state, Device& device,
                       Stream stream, const Issue& issue);
-// Fails the run if the tensor contains NaN or infinity. The error names the program's variable
-// (slot) and the element.
+// Enqueues a check that fails the run if the tensor contains NaN or infinity. The error names the
+// slot and the element.
 void enqueueCheck(const Plan::NamedOperand& named, const RunState& state, Device& device,
                   Stream stream, const Issue& issue);
-// Prints name, type and the first 8 values of a tensor, or the value of a scalar, to stdout.
+// Enqueues a task that prints to stdout: name, type and the first 8 values of a tensor, or name and
+// value of a scalar.
 void enqueuePrint(const Plan::NamedOperand& named, const RunState& state, Device& device,
                   Stream stream, const Issue& issue);
 
-// Counts the elements that are NaN or infinite, and adds the counts to the record of the run
-// (Completion::numerics). `id` is the index of the inspection in the plan. `after`: InspectStep.
+// Enqueues tasks that count the elements that are NaN or infinite, and add the counts to the record
+// of the run (Completion::numerics). `id` is the index of the inspection in the plan. `after` is
+// false before the instruction and true after it (InspectStep::after).
 void enqueueInspection(const Plan::Inspection& inspection, int32_t id, bool after,
                        const RunState& state, Device& device, Stream stream, const Issue& issue);
 

@@ -38,7 +38,7 @@ void Issuer::run() {
   const bool observed =
       state_.profile != nullptr || state_.fault != nullptr || device_.kind() == DeviceKind::Cuda;
   while (next_ < plan_.steps.size()) {
-    const size_t current = next_++;  // before the handler, because the handler of a jump sets next_
+    const size_t current = next_++;  // before operator(), because a jump sets next_
     issue_.instruction = plan_.instruction_of[current];
     issue_.step = static_cast<int32_t>(current);
     if (status != nullptr && issue_.instruction >= 0) {

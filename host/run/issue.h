@@ -21,11 +21,11 @@ class Issuer {
 
   // Allocates the workspaces, issues all steps, and frees the workspaces.
   void run();
-  // Returns the index of the instruction that run() is issuing, for messages. Returns -1 before the
-  // first step and after the last step.
+  // Returns the index of the instruction that run() has begun to issue last, for messages. Returns
+  // -1 before the first step, and during a step that belongs to no instruction.
   InstructionIndex instruction() const { return issue_.instruction; }
-  // Frees all memory of the run. The frees are on stream 0, after all issued work. Call this if
-  // run() has thrown an exception.
+  // Frees all memory of the run. The frees of buffers are on stream 0, after all issued work. Each
+  // workspace is freed on its own stream. Call this if run() has thrown an exception.
   void freeAll() noexcept;
 
   void operator()(const AllocateStep& step);
@@ -61,8 +61,8 @@ class Issuer {
     return scalar(RegisterId(first.number() + i));
   }
   void bindCounts(const CollectiveStep& step, comm::Operation& operation);
-  // Issues a step, records it in the run profile and for profilers, and injects the fault. The
-  // profile and the fault are optional.
+  // Issues a step inside a range that profilers show. Records the step if the run has a profile.
+  // Injects the fault if the run has one and the step belongs to the instruction of the fault.
   void issueObserved(size_t step);
   void injectBeforeStep(StreamId stream);
   void injectAfterStep(size_t step);
@@ -82,10 +82,10 @@ class Issuer {
 };
 
 // Checks that `fault` (host/job/inject_fault.h) has an effect in a run of the plan. Throws
-// UserError if
-//   the instruction of the fault does not exist,
-//   this rank does not issue the instruction, or
-//   the kind is Corrupt and the instruction writes no memory on this rank.
+// UserError in any of these cases:
+// - The instruction of the fault does not exist.
+// - This rank does not issue the instruction.
+// - The kind is Corrupt, and the instruction writes no memory on this rank.
 void checkFault(const InjectedFault& fault, const Plan& plan, const RunResources& resources);
 
 }  // namespace heddle::host

@@ -1,4 +1,5 @@
-// The members of Issuer that issue a step for a profiler, a run profile or an injected fault.
+// This file contains the members of Issuer that mark a step for profilers, record it in a run
+// profile, or inject a fault.
 #include <algorithm>
 
 #include "host/run/issue.h"
@@ -18,7 +19,7 @@ class ProfilerRange {
   Device& device_;
 };
 
-// The memory that a step writes, for a fault that corrupts it.
+// The memory that a step writes. A fault of kind Corrupt changes it.
 struct Written {
   Address address;
   int64_t bytes = 0;
@@ -28,7 +29,7 @@ Written writtenBy(const Plan& plan, size_t step) {
   if (!writesData(plan.steps[step])) return {};
   const Plan::StepNote& note = plan.notes[step];
   if (note.output_bytes > 0) return {note.output, note.output_bytes};
-  // The instruction GroupEnd issues a group of receives. GroupEnd names no variable, so Plan::notes
+  // The instruction GroupEnd issues a group of receives. GroupEnd names no slot, so Plan::notes
   // contains no output for it.
   const auto* post = std::get_if<CollectiveStep>(&plan.steps[step]);
   for (int32_t i = 0; post != nullptr && i < post->operations; ++i) {
@@ -75,6 +76,7 @@ void Issuer::issueObserved(size_t step) {
 }
 
 // Injects the fault before the step, but only once per run, even if the instruction is in a loop.
+// Does nothing for a fault of the kind Corrupt, which injectAfterStep() injects.
 void Issuer::injectBeforeStep(StreamId on) {
   if (injected_ || state_.fault->kind == InjectedFault::Kind::Corrupt) return;
   injected_ = true;

@@ -41,8 +41,10 @@ class OwnedMemory {
   void ask(const void* data, const char* kind, int32_t position, const std::string& name) const;
 
   Device& device_;
-  int shift_ = 0;                 // an address shifted by this number is the number of its block
-  std::vector<uintptr_t> known_;  // sets of two block numbers; empty: nothing to check
+  int shift_ = 0;  // an address shifted by this number is the number of its block
+  // Block numbers. Two neighbours form a set, in which the first was added last. Empty: there is
+  // nothing to check.
+  std::vector<uintptr_t> known_;
 };
 
 }  // namespace heddle::host

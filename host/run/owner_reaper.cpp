@@ -13,8 +13,8 @@
 namespace heddle::host {
 namespace {
 
-// The time for which memory may stay alive after its run has ended. A query of a GPU takes about a
-// microsecond, so one query per interval costs nothing.
+// The time between two polls. Memory therefore stays alive for about this time after its run has
+// ended. A query of a GPU takes about a microsecond, so one query per interval costs nothing.
 constexpr std::chrono::milliseconds kInterval{2};
 
 }  // namespace

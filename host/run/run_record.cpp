@@ -144,7 +144,7 @@ void RunRecord::free(Owner& owner) noexcept {
   owner.lender.reset();
   if (owner.memory == nullptr) return;
   // For cudaStreamPerThread, the thread that destroys the last owner may have a different stream
-  // than the thread that issued the run. Its stream must wait for the run.
+  // than the thread that issued the run. The stream of the destroying thread must wait for the run.
   if (differsPerThread(owner.stream)) {
     try {
       completion_.resources->device().waitEvent(owner.stream, completion_.event);

@@ -14,7 +14,7 @@ class RunState;  // host/run/run_state.h
 
 // The results of one run. All copies of its Outputs (host/outputs.h) share this object.
 struct RunResult {
-  // A part of the same RunRecord. The results keep this record in use.
+  // The Completion of the same RunRecord. It is valid as long as the results exist.
   Completion* completion = nullptr;
   std::vector<Argument> values;
 };
@@ -36,8 +36,9 @@ class RunRecord {
   // Begins a run of the plan, and returns its Completion.
   std::shared_ptr<Completion> begin(std::shared_ptr<RunResources> resources,
                                     const std::shared_ptr<const Plan>& plan);
-  // Returns the results of the run. Their tensors own the buffers of the outputs. Frees all other
-  // buffers that the run still holds, in the order of stream 0. Call this function once per run.
+  // Returns the results of the run. Each tensor owns the buffer of its output, or keeps the owner
+  // of the caller's tensor in which the output is stored. Frees all other buffers that the run
+  // still holds, in the order of stream 0. Call this function once per run.
   std::shared_ptr<RunResult> finish(RunState& state, Allocator& allocator,
                                     const std::vector<Argument>& inputs,
                                     const std::vector<Tensor>& preallocated);
@@ -114,7 +115,7 @@ class RunRecord {
   Counts result_counts_;
   std::unique_ptr<Owner[]> owners_;  // one per output
   std::vector<bool> stored_;         // per output: the run writes it into the memory of an input
-  bool is_new_ = true;               // true: `result_` has no descriptors of preallocated tensors
+  bool is_new_ = true;  // true: `result_` does not have the descriptors of preallocated tensors yet
 };
 
 }  // namespace heddle::host

@@ -120,8 +120,8 @@ void RunStatePool::giveBack(RunState& state, EndedRuns& ended) {
 // quarters of the list. If it has not completed, the function does nothing. Otherwise the earlier
 // runs of the same thread on the same stream have completed too. The function queries all other
 // earlier runs, because two threads may record their events in a different order than that of
-// `pending_`. Completed runs leave the list even if an earlier run on another stream still lasts,
-// because their records keep plans alive.
+// `pending_`. Completed runs leave the list even if an earlier run on another stream has not
+// completed, because their records keep plans alive.
 void RunStatePool::takeCompleted(EndedRuns& ended) {
   const size_t last = pending_.size() - pending_.size() / 4 - 1;
   Completion& later = *pending_[last];

@@ -28,7 +28,7 @@ class RunState {
   void prepare(const std::shared_ptr<const Plan>& plan, Stream stream);
 
   IdVector<PointerIndex, std::byte*> pointers;
-  std::vector<int64_t> late_offsets;  // per element of Plan::late_pointers: bytes after its base
+  std::vector<int64_t> late_offsets;  // bytes from LatePointer::base to each of late_pointers
   // Sets the late pointers that begin in the buffer of `base`.
   void setLatePointers(PointerIndex base);
   // The memory of an input.
@@ -65,8 +65,9 @@ class RunState {
   std::shared_ptr<const Plan> plan_;
 };
 
-// Runs that have ended, in a list. The destructor releases the owners of their inputs. Owners may
-// call code of the user, so the object must be destroyed while its thread holds no lock.
+// A list of runs that have ended. The destructor releases the owners of their inputs. The release
+// of an owner may call code of the user, so the object must be destroyed while its thread holds no
+// lock.
 class EndedRuns {
  public:
   EndedRuns() = default;
@@ -102,11 +103,12 @@ class RunStatePool {
   void giveBack(RunState& state, EndedRuns& ended);
   // Throws the error of a pending run that has completed, if no call has thrown this error yet. The
   // function queries the device only for runs with an error in Completion::errors, because a query
-  // takes a third of the time of a launch. An error of any other run is found by a later
-  // giveBack().
+  // takes a third of the time of a launch. Other runs may have failed too, for example because the
+  // device has failed. A later giveBack() finds their errors.
   void rethrowErrors(EndedRuns& ended);
-  // Releases the owners of the inputs of runs that have completed. Returns whether other pending
-  // runs still keep owners.
+  // Releases the owners of the inputs of runs that have completed. In a job of several ranks,
+  // failed runs keep their owners until their error is thrown. Returns whether pending runs still
+  // keep owners.
   bool releaseEnded();
   // Waits until all pending runs have completed, but at most for the time `most`. Returns whether
   // they have completed.
@@ -129,7 +131,7 @@ class RunStatePool {
   std::mutex mutex_;  // guards all members below, and RunResources::takeRecord()
   std::vector<std::unique_ptr<RunState>> states_;
   std::vector<std::shared_ptr<Completion>> pending_;  // oldest first
-  size_t query_at_ = kUnqueried;  // giveBack() queries the device if so many runs are pending
+  size_t query_at_ = kUnqueried;  // number of pending runs at which giveBack() queries the device
   bool is_reaped_ = false;        // true: an OwnerReaper calls releaseEnded()
   std::vector<const Completion*> unfinished_;  // working memory of isDone()
 };

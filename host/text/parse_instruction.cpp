@@ -31,8 +31,8 @@ struct MemberOf<Field<kKind, X, T>> {
   using Type = T;
 };
 
-// Returns whether the text of the instruction X has the regular form after a name of the type
-// `Defined`; std::nullopt_t: X defines nothing. Every such instruction is parsed by its field list.
+// Returns whether the text of the instruction X has the form that InstructionParser::regular()
+// parses. `Defined` is the type of the id before the "=", or std::nullopt_t if there is no "=".
 template <class X, class Defined>
 constexpr bool isRegular() {
   bool is_regular = true, defines = false;

@@ -30,18 +30,23 @@ class DeclaredNames {
 
 // Returns the error that `found` is not an input. `found` is a quoted name, such as '%x'.
 std::string noInput(std::string_view found);
+// Checks that no size in the segment of the kernel is symbolic (`n?`).
 std::string kernelSizesViolation(const Kernel& kernel);
 // Checks Kernel::candidate.
 std::string candidateViolation(const std::string& candidate);
+// Checks that no size of a slot is symbolic (`n?`).
 std::string slotSizesViolation(const TensorView& type);
-// Checks allocated sizes that the user has given. The list may be empty.
+// Checks the allocated sizes that the user has given. There must be one size per axis. A scalar
+// must have no list.
 std::string allocViolation(const Slot& slot);
+// Checks that a default is not negative, unless the symbol is the value of an input (`%n`).
 std::string defaultSizeViolation(const std::string& symbol, int64_t value);
 // Checks whether the program may call one more program.
 std::string calleeViolation(const Program& program, const Program& callee);
 // Returns the error that two different programs of a file have this name.
 std::string twoPrograms(std::string_view name);
 
+// Checks the number of a stream.
 std::string streamViolation(int64_t stream);
 // Checks the value of `ctas=`, `lane=` or `spare_sms=`.
 std::string countViolation(std::string_view key, int64_t count, int64_t most);

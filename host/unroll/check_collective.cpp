@@ -1,5 +1,5 @@
-// Checks the views of a collective. The two sides of a collective are the operands and the results
-// of this rank. A part is the range of memory that one rank contributes or gets.
+// Checks the views of a collective. The two sides of a collective are its inputs and its outputs on
+// this rank. A part is the range of memory that one rank contributes or gets.
 #include <algorithm>
 #include <numeric>
 
@@ -102,8 +102,8 @@ class CollectiveChecker {
 
   // Checks two properties. The axis along which the two sides differ is outermost in the memory of
   // the larger side. All other axes have the same strides on both sides. An all-to-all has other
-  // rules (partsInOrder(), besideParts()). It is the only collective that is checked if the two
-  // sides have different numbers of axes.
+  // rules (partsInOrder(), besideParts()). If the two sides have different numbers of axes, only an
+  // all-to-all is checked.
   void memoryOrder() const {
     const TensorDesc& in = in_.desc;
     const TensorDesc& out = out_.desc;

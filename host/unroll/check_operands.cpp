@@ -202,9 +202,8 @@ bool fits(const Extents& extents, const SizeBindings& sizes) try {
   return false;  // a symbol has no value, or the extent overflows
 }
 
-// Does the same as fits() if each extent of the operands is a number or a symbol. Returns false if
-// an extent has a different form. This is faster than fits(), and kernels usually have such
-// extents.
+// Returns whether each extent of the operands is a number or a symbol and has the size of its
+// operand. Most kernels have only such extents, and for them this is faster than fits().
 bool fitAsSymbols(const Fusion& segment, const std::vector<ValueId>& values,
                   const ViewList& operands, const SizeBindings& sizes) {
   for (size_t i = 0; i < values.size() && i < operands.size(); ++i) {

@@ -12,8 +12,9 @@ namespace heddle::host {
 // is a view: a buffer, an offset and a descriptor (host/unroll/unroll.h). If a check fails, the
 // function throws UserError. The caller must add the name of the instruction to the message.
 
-// Checks that a tensor of the caller fits the input slot: dtype, sizes, and memory order if the
-// type of the slot declares one (Layout::observed).
+// Checks that a tensor of the caller fits the input slot: dtype, local sizes and allocated sizes.
+// No stride may be negative. If the type of the slot declares a memory order (Layout::observed),
+// the tensor must have it. `expected` is the descriptor that follows from the type.
 void checkInput(const Slot& slot, const TensorDesc& expected, const TensorDesc& got);
 // Checks that the sizes of a library call fit together. Also checks that no result overlaps an
 // operand or another result. Messages name slots of the program.
@@ -34,10 +35,10 @@ void checkLaunch(const Fusion& segment, const UnrolledStep& step);
 // Returns `program` itself, to avoid a copy, or fills `own` and returns it.
 const SizeBindings& sizesInside(const Fusion& segment, const UnrolledStep& step,
                                 const SizeBindings& program, SizeBindings& own);
-// Returns those guards of a kernel that contain only symbols with values in `sizes`.
+// Returns the guards of a kernel that contain only symbols with values in `sizes`.
 std::vector<SizeGuard> knownGuards(const Fusion& segment, const SizeBindings& sizes);
-// Checks that each element of the view has its own address. Elements of an expanded view share
-// addresses, so the check fails for it.
+// Checks that the view repeats no elements along an axis (repeatedAxis()). The check fails for an
+// expanded view, because its elements share addresses.
 void checkWritten(const Slot& slot, const View& view);
 // Checks that source and destination have the same dtype and sizes. They must not overlap, unless
 // they are the same view.
@@ -49,9 +50,9 @@ struct TeamPosition {
   int64_t size;   // number of ranks of the team
   int64_t parts;  // number of ranks that have a part: `size`, or one less if the root has no part
                   // (UnrolledStep::root_apart)
-  // One entry per pair of buffers. The entry is set if this rank has a view on only one side. It is
-  // then the number of elements that each other rank allocates on the other side. nullopt: this
-  // rank has views on both sides, or the type of the slot does not determine the number.
+  // One entry per pair of buffers. If this rank has a view on one side only, the entry is the
+  // number of elements that other ranks allocate on the missing side. nullopt: this rank has views
+  // on both sides, or the type of the slot does not determine the number.
   std::vector<std::optional<int64_t>> elsewhere;
 };
 // Checks the dtypes, the numbers of allocated elements and the memory orders of both sides of a

@@ -79,7 +79,8 @@ class StepCounter {
     return stepsOf(holds ? branch.then_body : branch.else_body);
   }
 
-  // Each trip is one step. The caller counts the step of the first trip.
+  // Returns the steps of the trips and of the body. Each trip is one step, but the caller counts
+  // the step of the first trip.
   int64_t stepsOf(const For& loop) {
     const int64_t start = scope_.evaluate(loop.start);
     const int64_t stop = scope_.evaluate(loop.stop);

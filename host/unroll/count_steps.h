@@ -7,12 +7,12 @@
 
 namespace heddle::host {
 
-// The number of steps that unroll() visits. Each instruction is a step. A loop counts as one step
-// per trip, in addition to the steps of its body. If a branch is decided at run time, both bodies
-// count.
+// The number of steps that unroll() visits. Each instruction of this rank is a step. A loop counts
+// as one step per trip, and as one step if it makes no trip. The steps of its body are added. If a
+// branch is decided at run time, both bodies count.
 struct StepCount {
   int64_t steps = 0;
-  bool at_least = false;  // the program takes more steps than `steps`
+  bool at_least = false;  // true: counting has stopped early; the program takes at least `steps`
   // The instruction of the program's body that takes the most steps, and its index. nullptr: the
   // body is empty.
   const Instruction* largest = nullptr;
@@ -20,9 +20,10 @@ struct StepCount {
 };
 
 // Counts the steps on the rank of `scope`, without creating them. Requires that the program
-// contains no Calls. Stops soon after `most` steps. A body that has the same number of steps in
-// every trip is counted once, so a long loop takes no more time than a short one. Ignores loops and
-// branches whose sizes have no value; unroll() reports them.
+// contains no Calls. A body that has the same number of steps in every trip is counted once, so a
+// long loop takes no more time than a short one. All other loops are counted trip by trip, and
+// counting stops soon after `most` steps. A loop or branch whose sizes have no value counts as one
+// step, because unroll() reports it.
 StepCount countSteps(const Program& program, Scope& scope, int64_t most);
 
 }  // namespace heddle::host

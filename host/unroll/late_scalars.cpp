@@ -172,7 +172,7 @@ class EarlyScalars {
   std::vector<const Alias*> aliases_;
   std::set<SlotId> stored_;  // inputs, and results of Allocate; an Alias may define them again
   std::map<SlotId, Origin> origins_;             // origins of all views
-  std::vector<std::set<std::string>> together_;  // per guard or bound with several scalars: these
+  std::vector<std::set<std::string>> together_;  // the scalars of each guard or bound with several
 };
 
 }  // namespace

@@ -21,12 +21,12 @@ using LateInputs = std::map<std::string, int32_t>;
 
 // Returns the late inputs of a program without calls. An input %n is late if all of these
 // conditions hold:
-// - It occurs only in bounds of slices and in guards with <=. In each of them it is a term, such as
-//   2*%n, and no other late scalar occurs.
+// - It occurs only in bounds of slices and in guards with <=. In each of these sizes it is a term,
+//   such as 2*%n, and no other late scalar occurs.
 // - The number of elements of each slice does not depend on it.
-// - If an instruction writes one view of a buffer and accesses another view of this buffer, neither
-//   of the two views begins at a position that depends on it. Otherwise only a run would know
-//   whether the views overlap.
+// - No instruction writes one view of a buffer and accesses a second view of this buffer, if one of
+//   the two views begins at a position that depends on %n. Otherwise only a run would know whether
+//   the views overlap.
 // Any instruction may read or write the slice. The slice may be of an input or of a computed value.
 LateInputs lateInputsOf(const Program& program);
 

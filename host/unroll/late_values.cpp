@@ -101,7 +101,7 @@ class LateValues {
 
   const Program& program_;
   const Unrolled& unrolled_;
-  const std::set<std::string> scalars_;  // symbols of the inputs whose values sizes contain
+  const std::set<std::string> scalars_;  // symbols of the inputs that occur in sizes
   std::set<std::string> shown_;
   std::string text_;
 };

@@ -66,7 +66,7 @@ class CommonByteSearch {
   }
 
  private:
-  static constexpr size_t kMostAxes = 32;  // most different steps
+  static constexpr size_t kMostAxes = 32;  // largest number of different steps
   static constexpr int64_t kMostVisits = 1000;
 
   struct Axis {

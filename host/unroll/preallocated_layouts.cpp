@@ -23,8 +23,11 @@ class LayoutChooser {
     });
   }
 
-  // Returns the allocated slot of the output, and its layout. Returns nullopt if the output is not
-  // a permuted view of an allocation.
+  // Returns the slot of the Allocate behind the output, and the layout of this slot that gives the
+  // output the layout `given`. Returns nullopt in these cases:
+  // - A view between the slot and the output does more than permute axes.
+  // - One of these slots has several definitions.
+  // - The Allocate is in a loop or branch.
   std::optional<std::pair<SlotId, TensorDesc>> slotFor(SlotId output, TensorDesc given) const {
     const auto isKnown = [&](SlotId id) { return defined_[id] != nullptr && counts_[id] == 1; };
     SlotId id = output;
@@ -41,9 +44,11 @@ class LayoutChooser {
     return std::pair(id, std::move(given));
   }
 
-  // Returns whether every instruction accepts any layout of the allocation and of its views, and
-  // the user requires no order of these slots. Ignores a required order of `output`, because the
-  // plan checks it.
+  // Returns whether the allocation may have any layout. Conditions:
+  // - No instruction needs the layout of the allocation or of one of its views.
+  // - Each view has one definition.
+  // - The user requires no memory order for the allocation or its views. A required order of
+  //   `output` is ignored here, because the plan checks it.
   bool mayLieAnywhere(SlotId allocated, SlotId output) const {
     std::set<SlotId> views = {allocated};
     bool fits = true;
@@ -78,7 +83,7 @@ class LayoutChooser {
 
   const Program& program_;
   IdVector<SlotId, const Instruction*> defined_;  // the last definition of each slot
-  IdVector<SlotId, int> counts_;                  // the number of its definitions
+  IdVector<SlotId, int> counts_;                  // the number of definitions of each slot
 };
 
 }  // namespace

@@ -8,8 +8,8 @@
 namespace heddle::host {
 namespace {
 
-// The instructions GroupBegin and GroupEnd name no stream. Puts their steps on the stream of the
-// posts between them.
+// Assigns the stream of the posts in a group to the steps of its GroupBegin and GroupEnd. These two
+// instructions name no stream.
 void placeGroups(Unrolled& unrolled) {
   size_t begin = 0;
   StreamId stream = kCallerStream;

@@ -156,7 +156,7 @@ struct Unrolled {
   std::vector<TensorDesc> input_descs;      // per program input; empty for a scalar
   std::vector<RegisterId> scalar_outputs;   // per program output: invalid for a tensor
   std::vector<RegisterId> input_registers;  // per program input: invalid for a tensor
-  size_t registers = 0;                     // scalar registers
+  size_t registers = 0;                     // number of scalar registers
   // The late inputs, and their values for which these steps are valid.
   std::map<int32_t, LateRange> late;
   int64_t rank = 0;
@@ -166,8 +166,8 @@ struct Unrolled {
 struct MemoryReuse {
   bool enabled = true;               // false: every Allocate creates a buffer
   std::vector<size_t> donated = {};  // positions of the inputs whose memory may be reused
-  // Per output: the caller gives its memory. Such an output does not reuse a donated input. Missing
-  // entries are false.
+  // Per output: true if the caller gives the memory of the output. Such an output does not reuse a
+  // donated input. Missing entries are false.
   std::vector<bool> preallocated = {};
 };
 
@@ -193,11 +193,15 @@ struct UnrollRequest {
 // - A slot is used before it is defined.
 // - An instruction accesses a value after a later value has been written to its memory
 //   (Allocate::reuse).
-// Also throws UserError if the program has more than a million steps (before any step is created),
-// or if an input cannot be donated:
-// - There is no such input, it is a scalar, or it is donated twice.
-// - Its memory layout differs from inputDesc() (host/tensor.h), for example because it has gaps.
-// - An output is a view of it, or is stored in it.
+// Also throws UserError in these cases:
+// - A guard of the program fails.
+// - The program has more than a million steps. unroll() finds this out before it creates a step.
+// - An output has no value at the end, or an output that is declared `in` an input is not this
+//   complete input.
+// - A donated input does not exist, is a scalar, or is donated twice.
+// - The memory layout of a donated input differs from inputDesc() (host/tensor.h), for example
+//   because it has gaps.
+// - An output is a view of a donated input, or is stored in it.
 Unrolled unroll(const Program& program, const UnrollRequest& request);
 
 // Returns the local descriptor of a slot on this rank for these sizes, in the allocation order of

@@ -47,8 +47,8 @@ void Unroller::instruction(const Instruction& x, InstructionIndex index) {
   // For and If are the only instructions with bodies.
   if (const auto* loop = std::get_if<For>(&x.op)) return openLoop(*loop, index);
   if (const auto* branch = std::get_if<If>(&x.op)) return openBranch(x, *branch, index);
-  // An Allocate that takes the memory of another value needs no step, nor does the Free of memory
-  // that was taken.
+  // An Allocate that takes the memory of another value needs no step. A Free of memory that another
+  // value has taken needs none either.
   if (const auto* made = std::get_if<Allocate>(&x.op); made && takeMemory(*made)) return;
   if (const auto* freed = std::get_if<Free>(&x.op); freed && isTaken(*freed)) return;
   UnrolledStep step;
@@ -174,7 +174,7 @@ void Unroller::closeThen() {
 void Unroller::closeElse() {
   const Frame otherwise = std::move(frames_.back());
   frames_.pop_back();
-  // The scalars and lists that both bodies have defined keep their value.
+  // The scalars and lists that both bodies have defined remain defined.
   Frame* outer = innermostBranch();
   for (SlotId id : otherwise.new_scalars) {
     if (otherwise.then_scalars.count(id) == 0) {
@@ -216,8 +216,9 @@ int32_t Unroller::lengthOf(const std::vector<Instruction>& body) {
 void Unroller::leaveBranch(const Frame& frame) {
   unrolled_.steps[frame.jump_step].jump = static_cast<int32_t>(unrolled_.steps.size());
   for (const auto& [id, view] : frame.before) {
-    // If there is an enclosing branch, define() saves the current view of the slot for its end.
-    // This must be the view from before this branch, so the view is restored first.
+    // If there is an enclosing branch, define() saves the current view of the slot for the end of
+    // that branch. It must save the view from before this branch, which is therefore restored
+    // first.
     views_[id] = view;
     define(id, SharedView());
     branched_.insert(id);

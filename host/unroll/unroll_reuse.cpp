@@ -63,8 +63,8 @@ bool Unroller::isAvailable(const View& view, SlotId taker) {
   return buffer.donated && !preallocated_.contains(taker);
 }
 
-// Gives the slot the memory of the first available tensor of its list. Returns false if no tensor
-// is available. In a branch that the run decides, no tensor is available.
+// Gives the slot the memory of the first available tensor in Allocate::reuse. Returns false if no
+// tensor is available. In a branch that the run decides, no tensor is available.
 bool Unroller::takeMemory(const Allocate& x) {
   if (x.reuse.empty() || !request_.reuse.enabled || innermostBranch() != nullptr) return false;
   if (request_.layouts.contains(x.out)) return false;  // the caller's tensor replaces it

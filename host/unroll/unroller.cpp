@@ -7,8 +7,8 @@
 namespace heddle::host {
 namespace {
 
-// The most elements of a list. A list has one element per rank of a team, and no job has so many
-// ranks. The limit keeps register numbers in range.
+// The largest number of elements of a list. A list has one element per rank of a team, and no job
+// has so many ranks. The limit keeps register numbers in range.
 constexpr int64_t kMaxList = 1 << 20;
 
 SizeBindings withDefaults(const Program& program, SizeBindings sizes) {

@@ -37,10 +37,10 @@ class Unroller {
     // Only for Then and Else, the bodies of an If that the run decides:
     const If* branch = nullptr;
     size_t jump_step = 0;  // the step whose jump is set at the end of this list
-    std::map<SlotId, SharedView>
-        before{};                     // slots that a body defines: their views before the branch
+    // The slots that a body defines, each with its view before the branch.
+    std::map<SlotId, SharedView> before{};
     std::set<SlotId> new_scalars{};   // scalars that this body defines and that had no value before
-    std::set<SlotId> then_scalars{};  // Else: new_scalars of the first body
+    std::set<SlotId> then_scalars{};  // Else: new_scalars of the then_body
   };
 
   // The values in a buffer. View::value numbers them.
@@ -103,9 +103,9 @@ class Unroller {
                 const std::vector<SlotId>& outputs);
   void writeScalar(UnrolledStep& step, SlotId id);
   void fill(UnrolledStep& step, const Op& op);
-  // Checks the sizes of the values that a kernel computes and does not store. No slot has these
-  // sizes. Does nothing if the operands have the same sizes, or if the last launch of the kernel
-  // had operands of the same sizes.
+  // Checks the guards of a kernel, and the sizes of the values that it computes and does not store.
+  // Does nothing if the kernel has no guards and all of these sizes are sizes of operands. Also
+  // does nothing if the last launch of the kernel had operands of the same sizes.
   void checkSizesInside(KernelId kernel, const UnrolledStep& step);
   void allocate(UnrolledStep& step, const Allocate& x);
   void alias(UnrolledStep& step, const Alias& x);
@@ -128,8 +128,8 @@ class Unroller {
   IdVector<SlotId, RegisterId> registers_;
   std::map<SlotId, int64_t> list_lengths_;
   std::map<SlotId, View> reused_;            // views of the inputs that outputs reuse, at the start
-  IdVector<BufferId, BufferValues> values_;  // may end before the last buffer
-  std::set<SlotId> preallocated_;            // the slots of preallocated outputs, without views
+  IdVector<BufferId, BufferValues> values_;  // may have fewer elements than there are buffers
+  std::set<SlotId> preallocated_;            // the slots of which preallocated outputs are views
   std::vector<size_t> taken_frees_;          // Free steps of buffers that were reused later
   std::set<SlotId> scalars_;                 // the scalars that are defined
   std::set<SlotId> branched_;                // slots that became undefined at the end of a branch
@@ -137,7 +137,7 @@ class Unroller {
   // states.
   std::map<BufferId, TensorDesc> elsewhere_;
   std::unordered_map<const std::vector<Instruction>*, int32_t> lengths_;  // results of lengthOf()
-  // For each kernel: whether checkSizesInside() must compare sizes; nullopt: not known yet.
+  // For each kernel: whether checkSizesInside() must check sizes or guards; nullopt: not known yet.
   IdVector<KernelId, std::optional<bool>> needs_values_;
   // For each kernel: the sizes of all operands at its last launch, which checkSizesInside()
   // checked.

@@ -29,7 +29,8 @@ struct Run {
 };
 
 // Splits the axes of both tensors into groups (Run). The allocated sizes of a group have equal
-// products on both sides, and no group can be split further.
+// products on both sides, and no group can be split further. Returns nullopt if there are no such
+// groups.
 std::optional<std::vector<Run>> cutRuns(const TensorDesc& from, const TensorDesc& to) {
   std::vector<Run> runs;
   size_t i = 0, j = 0;
@@ -256,9 +257,9 @@ class ViewMaker {
                       "{} are not different axes of %{}, which has {} axes", str(axes), name, rank);
   }
 
-  // Adds the terms of the start of a slice along axis i. Restricts the late inputs to values for
-  // which the slice is within the unsharded axis. View::byte_offset also contains the present
-  // values of these inputs; the caller subtracts them.
+  // Adds the terms of the start of a slice along axis i to `late`. Restricts the late inputs to
+  // values for which the slice is within the unsharded axis. The caller must subtract the present
+  // values of these inputs from View::byte_offset.
   void addLate(const Size& start, const Size& stop, size_t i,
                std::vector<View::LateTerm>& late) const {
     std::vector<View::LateTerm> terms = scope_.lateTermsOf(start);

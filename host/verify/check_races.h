@@ -5,9 +5,9 @@
 
 namespace heddle::host {
 
-// Makes the same checks as verify(), except that buffers need not be freed or returned. Use this
-// function for programs on which the pass insert_frees (host/passes/insert_frees.h) has not run
-// yet.
+// Makes the same checks as verify() for an unknown job, except that buffers need not be freed or
+// returned. Use this function for programs on which the pass insert_frees
+// (host/passes/insert_frees.h) has not run yet.
 void verifyOrder(const Program& program);
 
 // Says whether a program must free its buffers. No: the pass insert_frees has not run yet.
@@ -20,10 +20,11 @@ enum class BuffersAreFreed : bool { No, Yes };
 // - a race: two conflicting accesses without an order
 // - an access that conflicts with a posted operation before the Wait on its token
 // - an access that is not ordered after the Allocate or before the Free; a second Free
-// - a Free of an input or output; a write to an input that is not also an output
+// - a Free of an input or output; a write to an input that is neither an output nor donated
 // - a write to an input after the `alias` that makes an output a view of this input
 //   (host/verify/returned_views.h)
 // - work or a post that is not ordered before the end of stream 0
+// - a buffer that is allocated at the end of only one body of a branch that the run decides
 // - a buffer that is neither freed nor returned, unless `freed` is No
 void checkRaces(const Program& program, const Unrolled& unrolled,
                 BuffersAreFreed freed = BuffersAreFreed::Yes);

@@ -15,7 +15,8 @@ namespace {
 
 using comm::CollectiveKind;
 
-// The most posts that are stored for all ranks together. Their indices take 512 MiB of memory.
+// The largest number of posts that are stored for all ranks together. Their indices take 512 MiB of
+// memory.
 constexpr size_t kMostPosts = size_t{1} << 27;
 
 int64_t postedElements(const View& view) {

@@ -10,8 +10,8 @@
 
 namespace heddle::host {
 
-// An access to a buffer. A later access may still race with it. Two accesses race if they overlap,
-// at least one of them writes, and nothing determines their order.
+// An access to a buffer with which a later access may race. Two accesses race if they overlap, at
+// least one of them writes, and nothing determines their order.
 struct RaceAccess {
   int64_t begin = 0;  // the access is to the bytes [begin, end) of the buffer
   int64_t end = 0;
@@ -29,7 +29,7 @@ struct RaceAccess {
 };
 
 struct RaceBuffer {
-  int32_t allocated = -1;  // the step that allocates the buffer; -1: not allocated yet
+  int32_t allocated = -1;  // the step that allocates the buffer; 0: an input; -1: not allocated yet
   int32_t freed = -1;      // the step that frees the buffer; -1: not freed yet
   std::vector<RaceAccess> accesses;
 };
@@ -39,16 +39,18 @@ struct RaceBuffer {
 // the same state. For a branch, only the values of events, tokens and buffers that a body changes
 // are stored. The cost of a branch therefore does not depend on the size of the program.
 struct RaceState : StreamClocks {
-  IdVector<BufferId, RaceBuffer> buffers;  // to change one, call changed() first
+  IdVector<BufferId, RaceBuffer> buffers;  // use changed() to change an element
   IdVector<StreamId, int32_t> last_work;   // last step that is no post and no Free, or -1
   IdVector<StreamId, int32_t> work_time;   // the time of this step
   std::vector<int32_t> post_step;          // per posted operation: the step that posts it
 
   RaceState(size_t stream_count, size_t token_count, size_t event_count, size_t buffer_count);
 
-  // Hide the functions of StreamClocks. They do the same, and also store what a branch changes.
+  // order() and post() hide the functions of StreamClocks with the same names. In addition to their
+  // work, they store the values that a branch changes.
   bool order(const Op& op, StreamId stream);
   void post(TokenId token, int32_t post, const VectorClock& start);
+  // Returns the buffer, so that the caller can change it. In a branch, stores its old value first.
   RaceBuffer& changed(BufferId id);
 
   void beginBranch();  // before the first body
@@ -101,6 +103,8 @@ struct RaceState : StreamClocks {
   void refreshEvent(EventId id);
   void refreshToken(TokenId id);
   IdVector<StreamId, int32_t> times() const;  // the time of the last step of each stream
+  // The next four functions merge the values after both bodies of a branch. `raise` makes the
+  // clocks of the first body count all work of the second body as completed.
   void mergeStreams(const Branch& branch, const Raise& raise);
   void mergeEvents(const Branch& branch, const Raise& raise);
   void mergeTokens(const Branch& branch, const Raise& raise);

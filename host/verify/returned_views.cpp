@@ -106,8 +106,9 @@ class ReturnedViewChecker {
   }
 
   // Returns whether one definition is derived from the other, or both views have no byte in common.
-  // The views that they are derived from are compared too. Example: two slices have no byte in
-  // common, and the output is a part of one of them at an address that only a run knows.
+  // It is also enough if the views from which they are derived have no byte in common. Example: two
+  // slices have no byte in common, and the output is a part of one of them at an address that only
+  // a run knows.
   bool isAllowed(int write, int output) const {
     int a = write, b = output;  // the first definitions after the common one
     int common_a = write, common_b = output;
@@ -133,8 +134,8 @@ class ReturnedViewChecker {
   const Unrolled& unrolled_;
   std::vector<Definition> definitions_;            // in order
   IdVector<SlotId, int> definition_of_;            // the current definition of each slot, or kNone
-  std::map<SlotId, BufferId> memory_of_;           // of the inputs
-  IdVector<BufferId, std::vector<Write>> writes_;  // to each input, in order
+  std::map<SlotId, BufferId> memory_of_;           // the buffer of each input
+  IdVector<BufferId, std::vector<Write>> writes_;  // the writes to each input, in order
 };
 
 }  // namespace

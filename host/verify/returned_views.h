@@ -13,7 +13,7 @@ namespace heddle::host {
 //   output is derived. Example: `%w1 = alias %w`, `%v = alias %w1 permute=[1, 0]`, and a kernel
 //   that writes %w1. A write through another view of %w1 is an error if it may write elements of
 //   %v.
-// - a write to an output that is declared `in` the input
+// - any write, if the output is declared `in` the input
 void checkReturnedViews(const Program& program, const Unrolled& unrolled);
 
 }  // namespace heddle::host

@@ -17,8 +17,8 @@
 namespace heddle::host {
 namespace {
 
-// The most ranks of a job that are checked for races. Higher ranks rarely have races that no lower
-// rank has. jobsFor() tries at most this many job sizes.
+// The number of ranks of a job that are checked for races. Higher ranks rarely have races that no
+// lower rank has. jobsFor() tries at most this many job sizes.
 constexpr int64_t kMaxJob = 64;
 // The largest job size that the meshes can determine. If the meshes need more ranks, verify()
 // ignores the meshes when it chooses the size of the checked job.
@@ -26,9 +26,11 @@ constexpr int64_t kMaxMesh = 1024;
 // Number of job sizes that are checked if the program depends on the number of ranks.
 constexpr size_t kMaxJobs = 3;
 
-// Values for symbols without a default. They are tried in this order until all views exist.
+// Values for symbols without a default. tryJobs() tries them in this order until unroll() accepts
+// the program.
 constexpr int64_t kTrialSizes[] = {4, 8, 64, 12, 2, 1};
-// Values for scalars that decide sizes, for each of the values above. kAsSizes: the same value.
+// Values for scalars that decide sizes. Each is tried together with each of the values above.
+// kAsSizes: the scalar has the same value as the symbols.
 constexpr int64_t kAsSizes = -1;
 constexpr int64_t kTrialScalars[] = {kAsSizes, 1, 0};
 
@@ -56,8 +58,8 @@ std::vector<std::string> freeSymbols(const Program& program) {
   return found;
 }
 
-// For each guard of the form `symbol == expression`: sets the symbol to the value of the
-// expression.
+// Sets symbols by the guards of the form `symbol == expression`, each to the value of the
+// expression. `free` contains the symbols that may be set.
 void solveGuards(const Program& program, SizeBindings& sizes, std::set<std::string> free) {
   const auto solve = [&](const Size& symbol, const Size& value) {
     if (symbol.kind() != Size::Kind::Symbol || free.erase(symbol.symbolName()) == 0) return;
@@ -113,8 +115,8 @@ int64_t leastJobOf(const Meshes& meshes) {
 }
 
 // Returns the numbers of ranks of the smallest jobs that contain the ranks of the meshes, and the
-// constant roots and peers of the program. Returns three jobs if the program depends on the number
-// of ranks, and otherwise one job.
+// constant roots and peers of the program. Returns up to three jobs if the program depends on the
+// number of ranks, and otherwise one job.
 std::vector<int64_t> jobsFor(const Program& program) {
   int64_t least = 1;
   bool depends = false;
@@ -183,8 +185,9 @@ bool checkJobs(const Program& program, const SizeBindings& sizes, const std::vec
   return true;
 }
 
-// Checks the jobs with the first trial sizes for which all views exist. Returns false if there are
-// no such sizes.
+// Checks the jobs with the first trial sizes for which unroll() accepts the program. If there is
+// one job, two trial sizes are multiples of its number of ranks. Returns false if there are no such
+// sizes.
 bool tryJobs(const Program& program, const std::vector<int64_t>& jobs, BuffersAreFreed freed,
              std::exception_ptr& why) {
   const bool one_trial = freeSymbols(program).empty();

@@ -18,20 +18,22 @@ struct ActualJob {
 // text.
 //
 // Checks that need no sizes:
-// - Ids are in range. Loop indices are used only in their loops.
+// - Ids are in range, and names are unique. Loop indices are used only in their loops.
 // - Slots have the kind, dtype and rank that each instruction needs. The operands of a launch fit
 //   the kernel.
 // - For each token that an instruction waits for, some instruction posts an operation with this
 //   token. For each event that an instruction waits for, some instruction records the event.
 // - Groups end in the body in which they begin, and post only sends and receives.
+// - No instruction changes an input that decides sizes.
 //
 // Checks for each rank of a job, after loops are expanded and views are resolved for the rank:
-// - All views exist.
+// - unroll() (host/unroll/unroll.h) accepts the program. For example, all views exist.
 // - There are no races, and every buffer is freed or returned on every path. Two accesses conflict
 //   if they are to overlapping bytes of one buffer and at least one of them is a write. Three
 //   things determine the order of two accesses: a common stream, a RecordEvent with a WaitEvent, or
 //   a token with a Wait. This check covers only the first 64 ranks.
-// - On these ranks, no output is a view of an input that is overwritten after the view was defined.
+// - No output is a view of an input that is overwritten after the view was defined. This check
+//   covers the same ranks.
 // - The posts of all ranks match: the ranks of a team post the same collectives in the same order,
 //   and each send has its receive.
 //

@@ -16,7 +16,7 @@ namespace heddle::host {
 namespace {
 
 // Checks the ids of the instruction, and then calls `check`. Adds the number and the text of the
-// instruction to errors.
+// instruction to errors. If an id is out of range, adds the mnemonic instead of the text.
 template <class Check>
 void atInstruction(const Program& program, const Instruction& x, InstructionIndex index,
                    const Check& check) {

@@ -21,15 +21,17 @@ class NominalSizes {
  public:
   NominalSizes(const Program& program, const PassOptions& options);
 
+  // Returns the value of the size at the nominal sizes, or 4096 if the size overflows or divides by
+  // 0.
   double value(const Size& size) const;
   // Returns the number of elements in one device's block of the slot. Assumes that all devices hold
   // blocks of equal size.
   double elements(const Program& program, const Slot& slot) const;
   // Returns the size of the same block in bytes.
   double bytes(const Program& program, const Slot& slot) const;
-  // Returns whether the size is larger than `limit`. Records only this answer in SizeReads
-  // (ir/sizes/size_reads.h). The fusion is therefore lowered again only for sizes with another
-  // answer. value() records the value itself.
+  // Returns whether the size is larger than `limit` at the nominal sizes. Records only this answer
+  // in SizeReads (ir/sizes/size_reads.h). The fusion is therefore lowered again only for sizes with
+  // another answer. value() records the value itself.
   bool isAbove(const Size& size, int64_t limit) const;
 
  private:

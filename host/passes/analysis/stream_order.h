@@ -38,8 +38,8 @@ class StreamOrder {
   // Returns the posted operations and the last work of each stream that may still run when
   // kCallerStream reaches the end of the program.
   std::vector<Done> missingAtEnd() const;
-  // Returns an access to the root that may still run, because stream 0 is not ordered after this
-  // access. nullptr: there is no such access.
+  // Returns an access to the root after which stream 0 is not ordered. The access may still run.
+  // Returns nullptr if there is no such access.
   const Done* firstUnknown(RootId root) const;
 
   // Advances over item `i`. Call this for all items, in order.

@@ -201,11 +201,14 @@ class Chunker {
     return other != found.matches.end() && other->post == *match.gather ? &*other : nullptr;
   }
 
-  // Returns the best split of a match together with its front. Returns no split (one chunk) if
-  //   the match has no front,
-  //   the program text requests a stream split for its collective or for the gather before its
-  //     front, or
-  //   separate splits of the two stages, or no split, are cheaper (mostForChain()).
+  // Returns the best split of a match together with its front. Returns no split (one chunk) in
+  // these cases:
+  // - The match has no front.
+  // - The program text requests a stream split for the collective of the match, or for the gather
+  //   before the front.
+  // - The user requests one chunk.
+  // - No split divides the rows at the nominal sizes.
+  // - The cost model decides, and every split takes longer than mostForChain() allows.
   Choice chainOf(const OverlapMatch& match, const OverlapMatches& found) {
     const OverlapMatch* gather = gatherOf(match, found);
     if (!match.front || wantedFor(match) || (gather != nullptr && wantedFor(*gather))) return {};

@@ -55,11 +55,11 @@ struct Chunked {
 //   A stream split in the program text, such as `stream(1: 4)` of a slot, requests 4 chunks along
 //     axis 1 for the collective that reads or writes the slot. A stream split takes precedence over
 //     the two rules above.
-//   A collective is not split
-//     if it is in the body of a loop or branch,
-//     if the instructions of its match run on different meshes, or
-//     if an instruction outside of its match reads a tensor of the match that is neither the first
-//       nor the last one.
+//   A collective is not split in these cases:
+//     It is in the body of a loop or branch.
+//     The instructions of its match run on different meshes.
+//     An instruction outside of its match reads a tensor of the match that is neither the first nor
+//       the last one.
 // Throws a UserError that names the slot of a stream split in these cases:
 //   The mesh of the slot has several devices, but the slot belongs to no match.
 //   The match of the slot cannot be split along the requested axis.

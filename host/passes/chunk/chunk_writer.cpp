@@ -202,6 +202,7 @@ SlotId ChunkWriter::newChunk(Work& work, SlotId like) {
   return made;
 }
 
+// Creates the views that the launches of a stage's kernel for all chunks share.
 ChunkWriter::KernelParts ChunkWriter::kernelParts(const Work& work, const ChunkStage& stage) {
   KernelParts parts{&stage, {}, {}, {}};
   if (!stage.kernel) return parts;
@@ -216,6 +217,8 @@ ChunkWriter::KernelParts ChunkWriter::kernelParts(const Work& work, const ChunkS
   return parts;
 }
 
+// Emits the launch of a stage's kernel for the current chunk. Chunks of equal length share a
+// kernel.
 void ChunkWriter::launchChunk(Work& work, KernelParts& parts) {
   auto launch = std::get<LaunchKernel>(old_.body[*parts.stage->kernel].op);
   const Fusion& segment = old_.kernels[launch.kernel].segment;
@@ -297,6 +300,8 @@ struct ChunkWriter::StageParts {
   KernelParts kernel;
 };
 
+// Creates the slots that all chunks of a stage share. If `gathered` has the chunks of an operand of
+// a matrix product, this operand needs no view.
 ChunkWriter::StageParts ChunkWriter::stageParts(Work& work, const ChunkStage& stage,
                                                 const MadeByChunk& gathered) {
   StageParts parts{{}, {&stage, {}, {}, {}}};
@@ -309,6 +314,7 @@ ChunkWriter::StageParts ChunkWriter::stageParts(Work& work, const ChunkStage& st
   return parts;
 }
 
+// Emits the matrix products of a stage for the current chunk, and then the launch of its kernel.
 void ChunkWriter::computeChunk(Work& work, StageParts& parts) {
   for (size_t matmul : parts.kernel.stage->matmuls) {
     auto part = std::get<CallLibrary>(old_.body[matmul].op);

@@ -18,8 +18,8 @@ double tileWaste(double rows) {
 }
 
 // Returns the durations of the steps of a chunk that has the fraction `share` of all rows.
-//   is_first  NCCL gathers the chunk. Copy channels gather all later chunks.
-//   is_whole  the chunk has all rows, so no communication runs beside its matrix product.
+//   is_first  true: the first chunk. NCCL gathers it, and copy channels gather all later chunks.
+//   is_whole  true: the chunk has all rows, so no communication runs beside its matrix product.
 ChunkSeconds secondsOf(const ChunkedWork& work, double share, bool is_first, bool is_whole) {
   constexpr const CostConstants& k = kCostConstants;
   ChunkSeconds t;

@@ -71,7 +71,7 @@ double chunkedSeconds(const ChunkedWork& work, const ChunkShares& shares);
 // copy channel and its largest number of thread blocks. A copy channel lets the copy engines of the
 // GPUs move the data (comm::Carrier).
 //   The first chunk of a gather and the last chunk of a reduction have no copy channel and no limit
-//     of thread blocks, because no matrix product runs beside them.
+//     of thread blocks. The reason: no matrix product runs beside them.
 //   All other chunks use a copy channel. If the transport has no copy channels, NCCL moves the
 //     chunks with at most CostConstants::thread_blocks thread blocks. All of these chunks have the
 //     same limit, because each limit needs a separate communicator.

@@ -166,6 +166,8 @@ class OverlapFinder {
                                  : "";
   }
 
+  // Adds the kernel of the LaunchKernel at index `position` to the match. Returns an empty string,
+  // or the reason why the kernel cannot be split into rows of `between`.
   std::string takeKernel(ChunkStage& match, size_t position, SlotId between) const {
     const auto& launch = std::get<LaunchKernel>(at(position).op);
     const Kernel& kernel = program_.kernels[launch.kernel];
@@ -216,8 +218,9 @@ class OverlapFinder {
 
   // --- two stages -------------------------------------------------------------------------------
 
-  // Finds the front of a reduction (OverlapMatch::front). A reduction has no front if an
-  // instruction of the front could not move down to the post of the reduction.
+  // Finds the front of a reduction (OverlapMatch::front). Finds none if no stage computes the rows
+  // for this match alone, or if an instruction of the stage could not move down to the post of the
+  // reduction.
   void findFront(OverlapMatch& match) const {
     if (match.kind == CollectiveKind::Allgather || match.matmuls.size() != 1) return;
     ChunkStage front;
@@ -243,8 +246,8 @@ class OverlapFinder {
   }
 
   // Returns the post of the gather whose result the front reads. Returns nullopt if instructions
-  // outside of the front read this result too, or if the chunks of the gather do not contain the
-  // same rows as the chunks of the match.
+  // outside of the front also read this result. Also returns nullopt if the chunks of the gather do
+  // not contain the same rows as the chunks of the match.
   std::optional<size_t> gatherOf(const OverlapMatch& match, const ChunkStage& front) const {
     const auto [first, last] = gathers_.equal_range(front.matmuls.front());
     for (auto each = first; each != last; ++each) {
@@ -308,9 +311,11 @@ class OverlapFinder {
     return of.waits.front();
   }
 
-  // Returns whether chunks may replace the slot. The result is true if all uses of the slot are at
-  // the top level and exactly one Allocate defines it. The slot must also be neither an input nor
-  // an output of the program. In this case, adds the Allocate to the match.
+  // Returns whether chunks may replace the slot. If they may, adds the Allocate of the slot to the
+  // match. Conditions:
+  // - One Allocate is the only definition of the slot, and all uses are at the top level.
+  // - The slot is neither an input nor an output of the program.
+  // - The same ranks execute the Allocate and the last use.
   bool isOwn(SlotId id, ChunkStage& match) const {
     // Only an Allocate creates memory of its own. An Alias may name memory of another slot.
     const SlotUses& of = uses(id);

@@ -15,6 +15,7 @@ SlotId rowsRead(const Program& program, size_t matmul) {
   return std::get<CallLibrary>(program.body[matmul].op).inputs[0];
 }
 
+// Returns whether the elements of all `views` are dense in memory, in the given order of axes.
 bool lieAlike(const Program& program, const IdVector<SlotId, SlotUses>& uses,
               const std::vector<SlotId>& views, const AxisOrder& order) {
   return std::all_of(views.begin(), views.end(),

@@ -19,8 +19,8 @@ struct RowwiseKernel {
 };
 
 // Checks whether the kernel that computes the fusion `segment` is rowwise. `rank` is the number of
-// axes that the result must have. A kernel is not rowwise if it contains an op that uses the index
-// of an element: iota, flip, pad, take or random numbers.
+// axes that the result must have. For example, a kernel is not rowwise if it contains an op that
+// uses the index of an element: iota, flip, pad, take or random numbers.
 RowwiseKernel rowwiseKernelOf(const Fusion& segment, size_t rank);
 
 // Returns the fusion `segment` for tensors with a different number of rows. `operands` are the new

@@ -9,7 +9,9 @@
 namespace heddle::host {
 namespace {
 
-// How a float type stores NaN and infinity: all bits of the exponent are set.
+// The bits of a float type. An element is NaN or infinite if all bits of `exponent` are set. It is
+// infinite if also all bits of `mantissa` are 0 and the type has infinities. For f8e4m3, `exponent`
+// includes the mantissa.
 struct FloatBits {
   uint64_t exponent;
   uint64_t mantissa;
@@ -36,7 +38,8 @@ FloatBits bitsOf(DType dtype) {
   }
 }
 
-// Counts the bad elements of a line. `first` receives the position of the first one.
+// Counts the bad elements of a line, which consists of the elements along the last axis. `first`
+// receives the position of the first one.
 template <class Word>
 void countLine(const std::byte* line, int64_t elements, int64_t stride, const FloatBits& bits,
                BadElements& bad, int64_t& first) {

@@ -11,7 +11,7 @@
 namespace heddle::host {
 namespace {
 
-// Returns, for example, "%y (op log): 3 of 64 elements (3 NaN, 0 infinite), the first at [0]".
+// Returns a text such as "%y (op log): 3 of 64 elements (3 NaN, 0 infinite), the first at [0]".
 // `ops` has one op per tensor, or is empty.
 std::string listed(const std::vector<Plan::NamedOperand>& tensors,
                    const std::vector<std::string>& ops, const std::map<size_t, BadElements>& bad) {

@@ -11,7 +11,7 @@
 
 namespace heddle::host {
 
-// Returns whether the environment variable HEDDLE_CHECK_NUMERICS is set, but not to 0.
+// Returns whether the environment variable HEDDLE_CHECK_NUMERICS is set, and neither empty nor "0".
 bool checksNumericsByDefault();
 
 // The elements of one run that are NaN or infinite. The run inspects the tensors of each
@@ -24,9 +24,10 @@ class NumericsRecord {
   // is true.
   void add(int32_t inspection, bool after, size_t i, const BadElements& bad);
   // Returns a text about the first instruction, in the order of the program, that has written bad
-  // elements. If it read bad elements too, a second line names the first instruction that has made
-  // bad elements from finite ones, if there is one. Returns "" if no instruction has written bad
-  // elements. `textOf` returns the text of an instruction.
+  // elements. If this instruction also read bad elements, a second line names the first later
+  // instruction that has computed bad elements from finite ones. If there is none, the second line
+  // is missing. Returns "" if no instruction has written bad elements. `textOf` returns the text of
+  // an instruction.
   std::string report(const IdVector<InspectionId, Plan::Inspection>& inspections,
                      const std::function<std::string(InstructionIndex)>& textOf) const;
 

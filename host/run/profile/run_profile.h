@@ -19,13 +19,13 @@ struct Plan;  // internal
 struct TimelineEvent {
   InstructionIndex instruction = -1;
   std::string text;
-  StreamId stream;  // the stream that executed the instruction; invalid: the host issued it
+  StreamId stream;  // the stream that executed the instruction; invalid: a span on the host
   int64_t begin = 0;
   int64_t end = 0;
   int64_t bytes = 0;       // bytes that the instruction reads and writes on this rank
   int32_t occurrence = 0;  // number of earlier executions in this run; above 0 only in loops
-  // For a collective that no rank completes before all ranks have begun it: the World ranks that
-  // take part. Empty for every other instruction.
+  // The World ranks of the team, in the executed span of a collective that no rank completes before
+  // every rank of the team has begun it. Empty in every other span.
   std::vector<int> team;
 };
 

@@ -108,8 +108,8 @@ RankTimeline decodeTimeline(const std::string& bytes) {
   return timeline;
 }
 
-// Aligns one clock after another, each with a clock that is already aligned and shares a collective
-// with it. For example, clock C may be aligned with B after B was aligned with A.
+// Aligns one clock after another. Each is aligned with a clock that is already aligned and shares a
+// collective with it. For example, clock C may be aligned with B after B was aligned with A.
 void alignClocks(std::vector<RankTimeline>& timelines) {
   if (timelines.empty()) return;
   std::vector<std::string> aligned = {timelines.front().clock};

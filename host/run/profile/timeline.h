@@ -27,8 +27,8 @@ RankTimeline decodeTimeline(const std::string& bytes);
 void alignClocks(std::vector<RankTimeline>& timelines);
 
 // Returns the text of a JSON file for ui.perfetto.dev and chrome://tracing. The file shows each
-// rank as a process, with one thread for each stream and one thread for the host that issues. Times
-// start at the first event.
+// rank as a process, with one thread for each stream and one thread for the host. Time 0 is the
+// begin of the first event.
 std::string chromeTrace(const std::vector<RankTimeline>& timelines);
 
 }  // namespace heddle::host
