@@ -45,12 +45,13 @@ class GroupCopier {
  private:
   static bool isNegativeZero(const Expression& expr) {
     const Attr* value = expr.op->kind == OpKind::Constant ? expr.find("value") : nullptr;
-    // No other literal has a negative zero.
+    // Only a literal of type double can be a negative zero.
     const double* number = value == nullptr ? nullptr : std::get_if<double>(value);
     return number != nullptr && *number == 0 && std::signbit(*number);
   }
 
   // Returns whether each axis of the result with more than one element is an axis of an operand.
+  // Operands that the expression reads at computed indices do not count.
   bool hasAxesOfOperands(const Expression& expr) const {
     if (isHostScalar(from_, expr)) return true;
     const AxisMap map = axisMapOf(from_, expr);

@@ -14,12 +14,12 @@
 namespace heddle {
 namespace {
 
-// A kernel is compared with at most this number of earlier groups, the latest ones.
+// A kernel is compared only with this number of earlier groups: the last ones that it may join.
 constexpr size_t kMostOpenLaunches = 4;
 
 // The facts about one group that decide its joins.
 struct Facts {
-  bool candidate = false;             // a pointwise kernel
+  bool candidate = false;             // a pointwise kernel that may share a launch
   std::vector<size_t> after;          // groups that must run before
   std::set<ValueId> reads;            // tensors with axes
   std::set<ValueId> memory;           // inputs of the fusion whose memory it reads
@@ -33,7 +33,7 @@ struct Facts {
   std::string body;  // equal for parts with the same ops
 };
 
-// One launch: a group of the result, and facts about all its parts together.
+// A group of the result: the old groups of which it consists, and facts about all of them together.
 struct Unit {
   std::vector<size_t> groups;
   std::set<std::string> bodies;
@@ -221,7 +221,9 @@ class IndependentJoiner {
  private:
   const Group& group(size_t g) const { return segmented_.groups[g]; }
 
-  // Adds the group to the last unit that accepts it. Units with the same body come first.
+  // Adds the group to the last unit that accepts it, and returns true. Tries units with the same
+  // body first. If no unit accepts the group, stores the first reason in Group::cuts and returns
+  // false.
   bool join(size_t g) {
     std::optional<std::pair<size_t, Apart>> refused;
     for (const bool same_body : {true, false}) {

@@ -191,7 +191,8 @@ class CallSplitter {
   }
 
  private:
-  // Lets a backward compute the results of its forward again.
+  // Removes the forward from a backward (Attention::forward). The backward then computes the
+  // results of the forward again. For a forward attention, does nothing.
   void forgetForward(Group& group) const {
     const ValueId forward = std::exchange(group.attention->forward, kNoValue);
     const bool is_read = std::ranges::any_of(group.exprs, [&](ExprId id) {
@@ -200,7 +201,8 @@ class CallSplitter {
     if (!is_read) std::erase(group.inputs, forward);
   }
 
-  // A forward and a backward share results only if both are still library calls.
+  // Corrects Attention::forward and Attention::keeps_log_sums after calls were split. A forward and
+  // a backward share results only if both are still library calls.
   void separateForwards() {
     std::vector<ValueId> forwards;  // forwards of the library calls
     std::vector<ValueId> needed;    // by backwards that are library calls

@@ -8,8 +8,8 @@
 
 namespace heddle {
 
-// An attention (scaled_dot_product_attention) or its backward that was found in a fusion. In the
-// fusion it consists of many ops. Operands and results are f16 or bf16. The formulas use the
+// An attention (scaled_dot_product_attention) or its backward that was found in a fusion. The
+// fusion contains it as many ops. Operands and results are f16 or bf16. The formulas use the
 // probabilities p = softmax(q k^T scale), where ^T swaps the last two axes:
 //   forward:  o = p v
 //   backward: dq = ds k scale, dk = ds^T q scale, dv = p^T g, where g is the gradient of o,
