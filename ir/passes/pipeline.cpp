@@ -95,7 +95,8 @@ constexpr Pass kPasses[] = {
     // After shardings are chosen, because the shardings determine which sums are split over
     // devices.
     {"splitLinear", split},
-    // After splitLinear, because it inserts reductions between the ops that splitLinear separated.
+    // After splitLinear, because this pass inserts reductions between the ops that splitLinear
+    // separated.
     // After this pass, only `set` expressions communicate.
     {"insertResharding", resharding},
     // After insertResharding, because it joins the reductions that insertResharding inserted.
@@ -116,9 +117,10 @@ constexpr Pass kPasses[] = {
     // After fuseEpilogue, because an expression that was fused into a matrix product no longer
     // needs a memory order of its own.
     {"followOrders", orders},
-    // After followOrders, because its hints serve collectives and have priority.
+    // After followOrders, because the hints of followOrders serve collectives and have priority.
     {"inferOrders", infer},
-    // After the passes that follow orders, because it changes only values that a reshape reads.
+    // After the passes that follow orders, because it chooses orders only for values that have no
+    // order yet.
     {"orderForReshapes", reshapes},
     // Last, because it needs the final memory orders.
     {"materializeViews", views},

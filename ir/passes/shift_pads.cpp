@@ -48,7 +48,9 @@ class WidthRanges {
   }
 
  private:
-  // Returns nullopt if the result is wrong modulo 2^64 in a run in which an operand overflows.
+  // Returns the range of the size, computed without overflow. Returns nullopt if the size has too
+  // many operands or contains a division or remainder. Also returns nullopt if an operand of a min
+  // or max may overflow: the wrapped result would not equal the exact one modulo 2^64.
   std::optional<WidthRange> rangeOf(const Size& size) {
     if (--visits_ < 0) return std::nullopt;
     if (size.isConstant()) {

@@ -193,9 +193,11 @@ class AxisClasses {
     if (value.is_scalar) return;
     const TensorView& tensor = value.tensor;
     bool stays = tensor.sharding || tensor.hasFixedOrder() || tensor.layout.hint;
-    // A whole value that is a view of a split value has no buffer that could be the input.
+    // An output that is stored in an input needs its own buffer. If its axes were split, the output
+    // would be a view of the split value.
     stays = stays || is_in_input_[id];
-    // In a reshape, the builder would take the value of a scalar for an extent that may be -1.
+    // The pass inserts reshapes to these extents. In a reshape, an extent that is the value of a
+    // scalar may be -1.
     for (const IterDomain& axis : tensor.domain) stays = stays || axis.extent.hasScalar();
     // A reshape would turn a broadcast axis into an ordinary axis.
     const bool is_reshaped = !isComputedByKernel(id) || isNeededWhole(id);

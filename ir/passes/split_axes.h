@@ -21,15 +21,19 @@ namespace heddle {
 // its output. A reshape of a value in memory moves no data.
 //
 // The pass splits an axis only if all of this is true:
-// - A kernel expression computes the operand of the reshape, and one reads the result.
-// - Each value that shares the axis has the same extent along it, or the extent 1.
+// - The reshape splits or merges exactly one axis. A kernel expression computes the operand of the
+//   reshape, and one reads the result. If the reshape splits the axis, its result is not an output.
+// - Each value that shares the axis has the same extent along it, or the extent 1. No extent of
+//   these values contains the value of a scalar (`%n`).
 // - No value that shares the axis is sharded, or has a memory order other than row-major.
 // - No value that shares the axis is an output that is stored in an input (`return %y in %x`). A
 //   view of a split value could not be stored there.
 // - No value that shares the axis contains the index along it, or is the result of an op that reads
 //   at computed indices.
-// - The axis is not a part of another axis that the pass splits.
-// - The reshape does not turn a broadcast axis (IterKind::Broadcast) into an ordinary axis.
+// - The axis is not a part of another axis that the pass splits, and no other reshape splits it
+//   into different parts.
+// - Neither this reshape, nor a reshape that the pass would insert, turns a broadcast axis
+//   (IterKind::Broadcast) into an ordinary axis.
 Fusion splitAxes(Fusion fusion);
 
 }  // namespace heddle

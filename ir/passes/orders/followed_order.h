@@ -16,7 +16,7 @@ struct KnownOrder {
   // Whether results may follow the order. False if a collective needs the order: followOrders
   // decides whether results follow it.
   bool is_followed = true;
-  std::string from;  // the input from which the order comes: "input %x"
+  std::string from;  // the origin of the order: "input %x", "required order of %y"
 };
 
 // Returns the memory order that the result of an expression should have, by these rules:
@@ -26,7 +26,7 @@ struct KnownOrder {
 //    precede them.
 //  - The columns of a matrix product stay innermost.
 //  - If the shared axes are in ascending order, the result is row-major.
-// `known` has the orders of the operands. KnownOrder::from of the result is the one of the deciding
+// `known` has the orders of the operands. The result has the same KnownOrder::from as the deciding
 // operand.
 KnownOrder orderAfter(const Fusion& fusion, const Expression& expr,
                       const IdVector<ValueId, KnownOrder>& known);

@@ -310,8 +310,8 @@ class Resharding {
     return reshardStepOf(now(), expr).kind != ReshardStep::Kind::Relayout;
   }
 
-  // Returns whether the step splits an axis unevenly. The memory of the operand is then padded to
-  // blocks of equal size.
+  // Returns whether the step splits an axis into blocks that are not known to be equal. The memory
+  // of the operand is then padded to blocks of equal size.
   bool pads(const ReshardStep& step, const TensorView& tensor) const {
     const bool cuts = step.kind == ReshardStep::Kind::ReduceScatter ||
                       step.kind == ReshardStep::Kind::AllToAll ||
