@@ -117,9 +117,9 @@ class SizeConcretizer {
     if (reshape != reshapes_.end()) rewriter_.fusion().guards.resize(guards);
   }
 
-  // Adds the first of the two reshapes that replace a reshape. run() appends its guards after all
-  // others. If sizes fit no reshape at all, the guards of the original reshape then report the
-  // error.
+  // Adds the first of the two reshapes that replace a reshape. run() appends the guards of this
+  // reshape after all other guards. If sizes fit no reshape at all, the guards of the original
+  // reshape then report the error.
   ValueId between(const ReshapeDecision& decision, const Expression& expr, ValueId operand,
                   std::vector<std::pair<std::string, Attr>> attrs) {
     const Value& result = fusion_.value(expr.outputs[0]);
@@ -161,7 +161,8 @@ class SizeConcretizer {
   const Fusion& fusion_;
   FusionRewriter rewriter_;
   std::set<std::string> ones_;
-  std::map<std::string, const ReshapeDecision*> reshapes_;  // by result; those with two reshapes
+  std::map<std::string, const ReshapeDecision*>
+      reshapes_;  // by the name of the result; only the reshapes that become two
   std::vector<SizeGuard> between_guards_;
 };
 

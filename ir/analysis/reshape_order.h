@@ -18,8 +18,8 @@ struct ReshapeGroup {
 };
 
 // Returns the smallest groups of a reshape, from left to right. The products of extents are
-// compared as expressions: first from the left, and then from the right. The axes between them are
-// one group.
+// compared as expressions: first from the left, and then from the right. The axes that remain in
+// the middle are one group.
 std::vector<ReshapeGroup> reshapeGroups(const TensorView& in, const TensorView& out);
 
 // A reshape whose operand is not row-major, or has gaps, can still be a view. The axes of each
@@ -31,7 +31,8 @@ std::optional<std::vector<ReshapeGroup>> reshapeInMemory(const TensorView& in,
                                                          const TensorView& out,
                                                          const Layout::Observed& layout);
 
-// Returns the layout of the result of such a reshape. `layout` is the layout of its operand.
+// Returns the layout of the result of a reshape that is a view. `groups` is the result of
+// reshapeInMemory(), and `layout` is the layout of the operand.
 Layout::Observed layoutOfGroups(const std::vector<ReshapeGroup>& groups,
                                 const Layout::Observed& layout, const TensorView& in,
                                 const TensorView& out);
