@@ -86,7 +86,8 @@ Scalar numberOf(FusionBuilder& b, const ArangeBound& bound) {
   return size.constant();
 }
 
-// Adds guards: every run checks that 0 <= k, that k is at most the extent, and that k <= most.
+// Adds guards: every run checks that 0 <= k, that k is at most the extent, and that k <= most if
+// `most` is given.
 void guardCount(FusionBuilder& b, const Size& k, const Size& extent, std::optional<int64_t> most,
                 const std::string& where) {
   b.guardAtMost(Size(0), k, fmt::format("k of {}", where));

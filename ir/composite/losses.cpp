@@ -11,10 +11,10 @@ namespace {
 using composite::Result;
 using composite::Term;
 
-// The operands of cross_entropy, and terms that the forward and the gradient share. is_class
-// selects the logit of the target class. It is computed by comparing the target with the index
-// along the class axis. The comparison needs one sweep over the logits, and also works if the class
-// axis is sharded.
+// The operands of cross_entropy, and terms that the forward and the gradient share. `is_class` is
+// the comparison of the target with the index along the class axis. It selects the logit of the
+// target class. The comparison needs one sweep over the logits, and also works if the class axis is
+// sharded.
 struct Entropy {
   Term x;                 // the logits
   Term wide;              // the logits, widened (ir/composite/terms.h)
