@@ -103,7 +103,8 @@ class Fusion {
   std::optional<ValueId> find(std::string_view name) const;
 
   // The sharding and the layout of a value may change after FusionBuilder has created it. Its dtype
-  // and its domain never change.
+  // and its domain do not change, except that substituteScalars() (ir/graph/size_scalars.h)
+  // replaces symbols in extents.
   void setSharding(ValueId id, std::optional<Sharding> sharding);
   Layout& layout(ValueId id) { return values_.at(id).tensor.layout; }
 

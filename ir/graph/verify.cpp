@@ -325,7 +325,8 @@ std::optional<int64_t> evaluateKnown(const Size& extent, const SizeBindings& siz
   return extent.evaluate(lookupIn(sizes));
 }
 
-// Returns the value of one extent, as evaluateKnown() does. Throws UserError if it is not valid.
+// Returns evaluateKnown() of one extent. Throws UserError if the extent overflows, divides by zero
+// or is negative.
 std::optional<int64_t> checkedExtent(const Value& value, size_t axis, const SizeBindings& sizes) {
   const Size& extent = value.tensor.domain[axis].extent;
   std::optional<int64_t> n;
@@ -354,8 +355,9 @@ void checkSizes(const Value& value, const SizeBindings& sizes) {
             scalarValuesIn(value.tensor.sizes(), sizes));
 }
 
-// Returns whether the extents of `a`, except those of 1, are some of the extents of `b` in the same
-// order, and the elements of `a` are not larger. If `b` has valid sizes, `a` then has too.
+// Returns whether the extents of `a`, except extents of 1, are some of the extents of `b` in the
+// same order, and the elements of `a` are not larger. If so, the sizes of `a` are valid whenever
+// the sizes of `b` are valid.
 bool hasSizesOf(const TensorView& a, const TensorView& b) {
   if (sizeOf(a.dtype) > sizeOf(b.dtype)) return false;
   auto next = b.domain.begin();
