@@ -71,8 +71,8 @@ struct OutputReuse {
 // A dataflow graph of tensor ops: a list of expressions in SSA form and in execution order.
 //
 // Copies:  a copy shares nothing with the original.
-// Checks:  FusionBuilder (ir/graph/builder.h) creates a Fusion and checks every op. Other functions
-//          do not check a Fusion again.
+// Checks:  FusionBuilder (ir/graph/builder.h) creates a Fusion and checks every op. verify()
+//          (ir/graph/verify.h) checks a complete Fusion. All other functions rely on these checks.
 // Threads: several threads may read a Fusion at the same time.
 class Fusion {
  public:
