@@ -25,17 +25,17 @@ namespace heddle {
 //    affected
 //  - f32 and f64 operands of reductions, matrix products, scans and scatters
 // Values of narrower types are not affected, because an error of a few of their units would hide
-// wrong results. A device computes them in f32 and rounds them once, as the reference does.
+// wrong results. A device computes such values in f32. Device and reference both round them once.
 inline constexpr double kNoiseUlps = 4;
 
 class RoundingNoise {
  public:
   explicit RoundingNoise(uint64_t seed) : seed_(seed) {}
 
-  // Add errors to the elements of `value` if it is affected. In addToResult(), `value` is the
-  // result `out` of `expr`; `terms` is the number of elements that one element of the result
-  // combines. In addToOperand(), it is operand number `k` of `expr`. The errors depend on the seed,
-  // on `out` or on `expr` and `k`, and on the position of the element.
+  // Add errors to the elements of `value` if this value is affected. In addToResult(), `value` is
+  // the result `out` of `expr`; `terms` is the number of elements that one element of the result
+  // combines. In addToOperand(), `value` is operand number `k` of `expr`. The errors depend on the
+  // seed, on `out` or on `expr` and `k`, and on the position of the element.
   void addToResult(const Fusion& fusion, const Expression& expr, ValueId out, double terms,
                    HostTensor& value) const;
   void addToOperand(const Expression& expr, size_t k, HostTensor& value) const;
