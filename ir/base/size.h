@@ -36,7 +36,7 @@ namespace heddle {
 // Sharing:  copies of a size share their operands. An expression that is built in n steps may
 //           therefore have 2^n operators when it is written out. All functions except str() visit a
 //           large shared operand only once, so they stay fast.
-// Errors:   evaluate() throws UserError with the expression if int64 overflows.
+// Errors:   evaluate() throws UserError with the expression if int64 overflows or a divisor is 0.
 class Size {
  public:
   // clang-format off
