@@ -161,8 +161,8 @@ class SizeConcretizer {
   const Fusion& fusion_;
   FusionRewriter rewriter_;
   std::set<std::string> ones_;
-  std::map<std::string, const ReshapeDecision*>
-      reshapes_;  // by the name of the result; only the reshapes that become two
+  // By the name of the result. Contains only reshapes that become two reshapes.
+  std::map<std::string, const ReshapeDecision*> reshapes_;
   std::vector<SizeGuard> between_guards_;
 };
 

@@ -325,8 +325,7 @@ std::optional<int64_t> evaluateKnown(const Size& extent, const SizeBindings& siz
   return extent.evaluate(lookupIn(sizes));
 }
 
-// Returns evaluateKnown() of one extent. Throws UserError if the extent overflows, divides by zero
-// or is negative.
+// Returns evaluateKnown() of one extent. Throws UserError if the extent is not valid.
 std::optional<int64_t> checkedExtent(const Value& value, size_t axis, const SizeBindings& sizes) {
   const Size& extent = value.tensor.domain[axis].extent;
   std::optional<int64_t> n;
@@ -355,9 +354,8 @@ void checkSizes(const Value& value, const SizeBindings& sizes) {
             scalarValuesIn(value.tensor.sizes(), sizes));
 }
 
-// Returns whether the extents of `a`, except extents of 1, are some of the extents of `b` in the
-// same order, and the elements of `a` are not larger. If so, the sizes of `a` are valid whenever
-// the sizes of `b` are valid.
+// Returns whether the extents of `a`, except extents of 1, occur in `b` in the same order, and the
+// elements of `a` are not larger. Valid sizes of `b` then imply valid sizes of `a`.
 bool hasSizesOf(const TensorView& a, const TensorView& b) {
   if (sizeOf(a.dtype) > sizeOf(b.dtype)) return false;
   auto next = b.domain.begin();
