@@ -7,7 +7,7 @@
 
 namespace heddle {
 
-// Why two independent kernels do not share a launch.
+// The reason why two independent kernels do not share a launch.
 enum class Apart : uint8_t {
   SharedTensor,  // both read the same tensor with axes
   Devices,       // different ranks run them

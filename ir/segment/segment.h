@@ -14,7 +14,7 @@ namespace heddle {
 enum class GroupKind : uint8_t { Kernel, Library, Communication, Metadata, Cat };
 std::string_view name(GroupKind kind);
 
-// Why a group was not merged with another group.
+// The reason why a group was not merged with another group.
 struct Cut {
   ValueId value = kNoValue;  // a result of the group that the other group reads; kNoValue: none
   ExprId other = kNoExpr;  // an expression of the other group; kNoExpr: `why` applies to all groups
@@ -93,9 +93,9 @@ SegmentedFusion segmentForAllSizes(const Fusion& fusion, const SegmentOptions& o
 // are split over devices. The parts of a group (Group::parts) share no expressions in the result.
 Fusion extract(const SegmentedFusion& segmented, const Group& group);
 
-// Returns the text of the fusion, with the number of the group before each expression. A list of
-// the groups follows, with the reason for each join and split. Then follow the notes, the memory
-// orders of stored values, and the moves of data between devices
+// Returns the text of the fusion, with the number of the group before each expression. After the
+// fusion, the text lists the groups with the reason for each join and split. It ends with the
+// notes, the memory orders of stored values, and the moves of data between devices
 // (ir/passes/sharding/reshard_moves.h).
 std::string dumpText(const SegmentedFusion& segmented);
 // Returns the graph of expressions as Graphviz text, with one cluster per group.

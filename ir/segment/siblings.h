@@ -10,8 +10,8 @@
 
 namespace heddle {
 
-// Merges kernels that read the same tensor, so that it is read once. For example, the sums of g and
-// of g * x over the same axis become one kernel.
+// Merges kernels that read the same tensor, so that the tensor is read only once. For example, the
+// sums of g and of g * x over the same axis become one kernel.
 //
 // Two kernels are merged if all of this is true:
 // - Both read a value that neither computes, and they do not read it at computed indices. No value

@@ -18,10 +18,11 @@ Fusion shardReusedOutputs(Fusion fusion);
 // Moves such an output to the sharding of the input, if the two differ. The pass appends a `set`
 // expression with the sharding of the input, and the fusion returns the result of the `set`
 // instead. If this sharding splits a broadcast axis of the output, the pass inserts a reshape
-// before the `set`, because a broadcast axis cannot be sharded. It runs after propagateSharding,
-// which chooses the shardings that the user has not stated. The result of the `set` gets the name
-// of the output, and the old output gets the suffix `_local`. If the old output is an input, or is
-// returned more than once, it keeps its name, and the result is called %output_in_input.
+// before the `set`, because a broadcast axis cannot be sharded. The pass runs after
+// propagateSharding, which chooses the shardings that the user has not stated. The result of the
+// `set` gets the name of the output, and the old output gets the suffix `_local`. If the old output
+// is an input, or is returned more than once, it keeps its name, and the result is called
+// %output_in_input.
 Fusion moveReusedOutputs(Fusion fusion);
 
 // Returns the end of an error message about the sharding of a value that is such an output. The
