@@ -66,7 +66,8 @@ class SizeConcretizer {
     if (!is_known) guards.push_back(std::move(guard));
   }
 
-  // A default must not contradict the decision that the scalar is 1.
+  // Returns the default value of the scalar. If the scalar was decided to be 1, a default becomes 1
+  // too, so that it does not contradict the decision.
   std::optional<Scalar> defaultOf(const Value& scalar) const {
     const bool is_one = scalar.default_value && ones_.contains(scalarSymbol(scalar.name));
     return is_one ? Scalar(int64_t{1}) : scalar.default_value;
@@ -112,7 +113,7 @@ class SizeConcretizer {
     }
     rewriter_.builder().name(fusion_.value(result).name).line(expr.line);
     keepProperties(rewriter_.builder().apply(expr.op->name, std::move(operands), attrs), result);
-    // If two reshapes replace a reshape, drop the guards of the second one. The guards of the
+    // If two reshapes replace a reshape, drop the guards of the second reshape. The guards of the
     // original reshape and the guards of between() imply them.
     if (reshape != reshapes_.end()) rewriter_.fusion().guards.resize(guards);
   }

@@ -112,7 +112,7 @@ SegmentPart extractPart(const Fusion& segment, const std::vector<ExprId>& comput
 
 std::vector<std::vector<ExprId>> independentParts(const Fusion& segment) {
   ExprSets sets(segment.exprs().size());
-  IdVector<ValueId, ExprId> reader(segment.values().size(), kNoExpr);  // the first one
+  IdVector<ValueId, ExprId> reader(segment.values().size(), kNoExpr);  // the last one so far
   std::vector<ExprId> computed;
   const IdVector<ExprId, bool> copied = copiedExprs(segment);
   for (ExprId id : segment.exprs().ids()) {

@@ -223,7 +223,7 @@ std::vector<ReshapeDecision> decideReshapes(const Fusion& fusion, const SizeBind
 std::vector<Size> sizesBetween(const ReshapeDecision& decision, const std::vector<Size>& in,
                                const std::vector<Size>& out) {
   const std::vector<Between> axes = axesBetween(decision, in.size());
-  std::vector<Size> left = in, right = out;  // factors of the axes that are not matched yet
+  std::vector<Size> left = in, right = out;  // each axis divided by its parts so far
   std::vector<Size> sizes;
   for (size_t k = 0; k < axes.size(); ++k) {
     const Between& axis = axes[k];

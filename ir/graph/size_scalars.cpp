@@ -83,7 +83,7 @@ SizeBindings defaultSizes(const Fusion& fusion) {
 
 // Declared in ir/graph/verify.h.
 void checkSizeSymbols(const Fusion& fusion) {
-  std::set<std::string> scalars;  // the symbols that sizes may contain
+  std::set<std::string> scalars;  // the symbols of inputs that sizes may contain
   for (ValueId id : fusion.inputs()) {
     const Value& value = fusion.value(id);
     if (mayDecideSizes(value.tensor)) scalars.insert(scalarSymbol(value.name));

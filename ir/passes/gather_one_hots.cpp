@@ -17,7 +17,7 @@ struct OneHotSum {
   ValueId value;
   ValueId index;
   size_t axis;
-  ValueId leaf;  // a source of `value`, with the shape of the operand
+  ValueId leaf;  // a source of `value`, with the shape of the operand of the sum
 };
 
 class OneHots {
@@ -186,7 +186,8 @@ class Gatherer {
     rewriter_.adopt(result, old);
   }
 
-  // Returns the elements of `id` at the index. The result has one element along the axis.
+  // Returns the elements of `id` that the index tensor selects along the axis. The result has one
+  // element along the axis.
   ValueId pick(ValueId id, size_t axis) {
     if (one_hots_.isOne(id, axis)) return rewriter_.at(id);
     const auto found = picked_.find(id);

@@ -95,19 +95,18 @@ constexpr Pass kPasses[] = {
     // After shardings are chosen, because the shardings determine which sums are split over
     // devices.
     {"splitLinear", split},
-    // After splitLinear, because this pass inserts reductions between the ops that splitLinear
-    // separated.
-    // After this pass, only `set` expressions communicate.
+    // After splitLinear, because insertResharding inserts reductions between the ops that
+    // splitLinear separated. After this pass, only `set` expressions communicate.
     {"insertResharding", resharding},
     // After insertResharding, because it joins the reductions that insertResharding inserted.
     {"joinReductions", join},
     // After insertResharding, because a collective may be between a matrix product and its
     // activation.
     {"fuseEpilogue", epilogues},
-    // After insertResharding, because the indices count along unsharded axes.
+    // After insertResharding, because the pass changes only values that are not sharded.
     {"gatherOneHots", oneHots},
-    // After gatherOneHots, which inserts gathers. After insertResharding, because the indices count
-    // along unsharded axes.
+    // After gatherOneHots, which inserts gathers. After insertResharding, because the pass changes
+    // only values that are not sharded.
     {"takeGenerated", taken},
     // After the passes above, which add scalars. Before segmentation, which compares expressions.
     {"mergeScalars", scalars},

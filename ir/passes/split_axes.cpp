@@ -151,7 +151,8 @@ class AxisClasses {
     if (!isKernelOp(expr)) return;
     const ValueId out = expr.outputs[0];
     const AxisMap map = axisMapOf(fusion_, expr);
-    // Axes of one element correspond to the axis at their position, although they map to no axis.
+    // Here an axis of one element corresponds to the result axis at the same position, although the
+    // axis map has no entry for it.
     const bool by_position = expr.op->kind == OpKind::Pointwise || expr.op->kind == OpKind::Expand;
     const auto& results = map.outputs[0];
     for (size_t i = 0; i < map.inputs.size(); ++i) {
@@ -228,7 +229,8 @@ class AxisClasses {
     }
   }
 
-  // Splits the class of an axis if `id` is a reshape that this makes unnecessary.
+  // If `id` is a reshape that becomes unnecessary when the class of its axis is split, splits the
+  // class and marks the reshape as removed.
   void split(ExprId id) {
     const Expression& expr = fusion_.expr(id);
     removed_.push_back(false);
@@ -263,11 +265,12 @@ class AxisClasses {
   const ElementLayouts layouts_;
   IdVector<ValueId, Node> first_;     // the node of axis 0
   mutable std::vector<Node> parent_;  // union-find
-  // By class:
+  // Per class: whether it must stay as it is, whether it is a part of an axis that is split,
+  // whether a value has a broadcast axis in the class, the common extent, and the parts.
   std::vector<bool> blocked_;
   std::vector<bool> is_part_;
   std::vector<bool> has_broadcast_;
-  std::vector<std::optional<Size>> extents_;  // extents of all axes with more than one element
+  std::vector<std::optional<Size>> extents_;  // not counting extents of 1
   std::unordered_map<Node, Sizes> splits_;
   IdVector<ExprId, bool> removed_;
 };

@@ -84,7 +84,8 @@ class CatMatch {
            fusion_.tensor(id).domain[0].extent == extentOf(cat_.result);
   }
 
-  // Returns the size that a scalar contains, or nullopt if it is not known here.
+  // Returns the scalar as a size if a `size` op or an integer constant computes it. Otherwise
+  // returns nullopt.
   std::optional<Size> sizeIn(ValueId id) const {
     const Value& value = fusion_.value(id);
     if (!value.is_scalar || value.definition == kNoExpr) return std::nullopt;
@@ -182,7 +183,7 @@ std::vector<Cat> catsOf(const Fusion& fusion) {
   std::vector<Cat> cats;
   std::set<ExprId> taken;
   // Visits the expressions from the last to the first, so that the outer `where` of a cat comes
-  // before its inner ones.
+  // before the inner `where` expressions of this cat.
   for (ExprId id : fusion.exprs().ids().reversed()) {
     if (fusion.expr(id).op->name != "where" || taken.contains(id)) continue;
     std::optional<Cat> cat = CatMatch(fusion, readers, is_output).match(id);

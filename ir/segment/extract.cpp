@@ -1,4 +1,5 @@
-// Separates a group of a segmented fusion: extract() of ir/segment/segment.h.
+// Implements extract() (ir/segment/segment.h), which makes a group of a segmented fusion a separate
+// fusion.
 #include <algorithm>
 #include <cmath>
 #include <map>

@@ -122,8 +122,9 @@ class Finder {
     return chain;
   }
 
-  // Returns the chain from values in memory. Adds to `instead` the values that the group would have
-  // to store for it. If `may_replace` is false, the chain may need no such values.
+  // Returns a chain that starts from values in memory, or an empty chain if there is none. Adds to
+  // `instead` the values that the group would have to store for the chain. If `may_replace` is
+  // false, the chain may need no such values.
   Chain chainOf(ValueId value, int group, bool may_replace, std::vector<ValueId>& instead) const {
     const ExprId last = fusion_.value(value).definition;
     if (last == kNoExpr || !canRepeat(fusion_.expr(last))) return {};

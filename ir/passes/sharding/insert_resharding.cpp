@@ -64,7 +64,7 @@ class Resharding {
       }
     }
     Fusion result = std::move(rewriter_).finish();
-    if (remade_) result = removeDead(result);  // the original may have no readers now
+    if (remade_) result = removeDead(result);  // a full or iota may have no readers now
     result.guards.insert(result.guards.end(), guards_.begin(), guards_.end());
     if (!moves_.empty()) result.annotate(kReshardingAnnotation, std::move(moves_));
     return result;
@@ -345,8 +345,8 @@ class Resharding {
   FusionRewriter rewriter_;
   States states_;  // per old value
   std::map<std::pair<ValueId, std::string>, ValueId> moved_;
-  // The values of which the operands of collectives are views (viewedValueOf()), as values of the
-  // new fusion. Their memory order is final.
+  // For each operand of a collective: the value of which it is a view (viewedValueOf()), in the new
+  // fusion. The memory order of these values is final.
   std::set<ValueId> collective_inputs_;
   std::set<ValueId> padded_;  // baseOf() of the operands of collectives whose memory is padded
   std::vector<SizeGuard> guards_;
