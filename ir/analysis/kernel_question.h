@@ -380,7 +380,7 @@ class KernelQuestion {
   std::vector<ExprId> indexed_;  // Index expressions
   std::map<ExprId, std::vector<AxisNode>> reduced_nodes_;
   std::set<ExprId> columns_;      // column reductions
-  std::set<ValueId> of_columns_;  // values that depend on them
+  std::set<ValueId> of_columns_;  // values that depend on column reductions
   IdVector<KernelAxis, char> reduced_;
 };
 

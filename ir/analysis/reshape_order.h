@@ -22,11 +22,12 @@ struct ReshapeGroup {
 // the middle are one group.
 std::vector<ReshapeGroup> reshapeGroups(const TensorView& in, const TensorView& out);
 
-// A reshape whose operand is not row-major, or has gaps, can still be a view. The axes of each
-// group must be adjacent in memory, in ascending order and without gaps between them. For example,
-// [n, c, h, w] in the order [0, 2, 3, 1] becomes [n, c, h*w] in the order [0, 2, 1].
-// Returns the groups in the order in which they are in memory, outermost first. Returns nullopt if
-// the reshape is no view of memory with this layout, or if it splits or merges a sharded axis.
+// Returns the groups of a reshape in the order in which they are in memory, outermost first.
+// Returns nullopt if the reshape cannot be a view of memory with this layout, or if it splits or
+// merges a sharded axis. A reshape whose operand is not row-major, or has gaps, can be a view. For
+// this, the axes of each group must be adjacent in memory, in ascending order and without gaps
+// between them. For example, [n, c, h, w] in the order [0, 2, 3, 1] becomes [n, c, h*w] in the
+// order [0, 2, 1].
 std::optional<std::vector<ReshapeGroup>> reshapeInMemory(const TensorView& in,
                                                          const TensorView& out,
                                                          const Layout::Observed& layout);

@@ -37,7 +37,7 @@ struct IntRange {
 };
 IntRange rangeOf(DType dtype);
 
-// Returns the common type of two tensors, as PyTorch promotes them:
+// Returns the common type of two tensors. The rules are PyTorch's, except the rule for u8 with i8:
 //  - The result is the later type in the order bool, u8 or i8, i32, i64, f16 or bf16, f32, f64.
 //  - f16 with bf16 gives f32.
 //  - u8 with i8 gives i32. PyTorch gives i16, which heddle does not have.

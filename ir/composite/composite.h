@@ -56,7 +56,8 @@ Welford welford(FusionBuilder& b, ValueId x, const Axes& axes = {}, bool keepdim
 // torch.amax and torch.amin.
 ValueId amax(FusionBuilder& b, ValueId x, const Axes& axes = {}, bool keepdim = false);
 ValueId amin(FusionBuilder& b, ValueId x, const Axes& axes = {}, bool keepdim = false);
-// torch.any and torch.all. NaN counts as true. The result is always bool (PyTorch gives u8 for u8).
+// torch.any and torch.all. NaN counts as true. The result is always bool (for a u8 tensor, PyTorch
+// returns u8).
 ValueId any(FusionBuilder& b, ValueId x, const Axes& axes = {}, bool keepdim = false);
 ValueId all(FusionBuilder& b, ValueId x, const Axes& axes = {}, bool keepdim = false);
 // torch.argmax and torch.argmin: return the i64 index of the largest or smallest element, or of the
@@ -68,8 +69,9 @@ ValueId argmin(FusionBuilder& b, ValueId x, std::optional<int64_t> axis = {}, bo
 // infinite.
 ValueId logsumexp(FusionBuilder& b, ValueId x, const Axes& axes = {}, bool keepdim = false);
 
-// Returns the value of `size` as an i64 scalar. The value may be negative. If the expression
-// contains only scalars, no size depends on it, so runs with different values share a plan.
+// Returns the value of `size` as an i64 scalar, computed by ops on scalars. The value may be
+// negative. The values of scalar inputs in `size` decide no size of the fusion here, so runs with
+// different values share a plan.
 ValueId scalarFrom(FusionBuilder& b, const Size& size);
 
 // --- shapes --------------------------------------------------------------------------------------
@@ -112,10 +114,10 @@ ValueId zeros(FusionBuilder& b, std::vector<Size> sizes, DType dtype = DType::F3
 ValueId ones(FusionBuilder& b, std::vector<Size> sizes, DType dtype = DType::F32);
 // torch.arange: the numbers start, start + step, ... before stop. The default dtype is i64 if
 // start, stop and step are integers, otherwise f32. The numbers are computed in f64 if one of the
-// three is not an integer and the dtype is a float type, otherwise in i64. `start` and `stop` may
-// be expressions of sizes and scalars; `step` must be a number. A `step` whose sign does not lead
-// from start to stop gives no elements if a bound is such an expression. Otherwise it is an error,
-// as in PyTorch.
+// three is not an integer and the dtype is a float type, otherwise in i64. If none of the three is
+// a float, `start` and `stop` may be expressions of sizes and scalars. `step` must always be a
+// number. A `step` whose sign does not lead from start to stop gives no elements if a bound is such
+// an expression. Otherwise it is an error, as in PyTorch.
 using ArangeBound = std::variant<Size, double>;
 ValueId arange(FusionBuilder& b, const ArangeBound& start, const ArangeBound& stop,
                const ArangeBound& step = Size(1), std::optional<DType> dtype = {});
@@ -198,7 +200,7 @@ struct Dropout {
 // torch.nn.functional.dropout in training: mask = (w * 2^-32 < 1 - p) and y = x * mask / (1 - p).
 // y is 0 for p = 1.
 Dropout dropout(FusionBuilder& b, ValueId x, Philox philox, double p = 0.5);
-// Like the dropout above, but the run gives the probability: `p` is a scalar of a float type. A
+// Like the dropout() above, but the run gives the probability: `p` is a scalar of a float type. A
 // probability below 0 or NaN counts as 0, and one above 1 counts as 1. Runs with different
 // probabilities share plan and kernel.
 Dropout dropout(FusionBuilder& b, ValueId x, Philox philox, ValueId p);
@@ -228,7 +230,7 @@ struct SwigluGrads {
 SwigluGrads swigluBackward(FusionBuilder& b, ValueId dy, ValueId gate, ValueId up);
 // Returns the gradient of dropout: dy * mask / (1 - p), or 0 for p = 1.
 ValueId dropoutBackward(FusionBuilder& b, ValueId dy, ValueId mask, double p = 0.5);
-// Like the function above, but the run gives the probability `p`.
+// Like the dropoutBackward() above, but the run gives the probability `p`.
 ValueId dropoutBackward(FusionBuilder& b, ValueId dy, ValueId mask, ValueId p);
 
 // --- softmax and normalizations ------------------------------------------------------------------

@@ -55,8 +55,7 @@ Term mean(Term a, const Axes& axes, bool keepdim = true);
 // Returns the value of `size` as an i64 scalar. Requires that the size is 0 or more in every run.
 Term sizeScalar(FusionBuilder& b, const Size& size);
 
-// Returns the value of `size` as an i64 scalar. The value may be negative. If the expression
-// contains only scalars, no size depends on it, so runs with different values share a plan.
+// Implements scalarFrom() (ir/composite/composite.h).
 Term scalarOf(FusionBuilder& b, const Size& size);
 
 // Returns an i64 tensor of indices: along `axis`, its elements are 0, 1, 2, ... up to sizes[axis] -

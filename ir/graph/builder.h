@@ -63,9 +63,9 @@ class FusionBuilder {
   // would get the name.
   std::string takePendingName() { return std::exchange(pending_name_, ""); }
   void rename(ValueId value, std::string value_name);
-  // Declares that a size may be 1 in a run, in which case its axes broadcast, as in NumPy. `symbol`
-  // is the symbol of a size, such as `n`, or scalarSymbol() of a scalar input. Throws UserError if
-  // the fusion already has an op, or if an axis of this extent is sharded.
+  // Declares that a size may be 1 in a run. In such a run, the axes of this size broadcast, as in
+  // NumPy. `symbol` is the symbol of a size, such as `n`, or scalarSymbol() of a scalar input.
+  // Throws UserError if the fusion already has an op, or if an axis of this extent is sharded.
   void symbolicSize(const std::string& symbol);
   // Reserves a name: the builder never uses it as a default name.
   void keepFree(std::string value_name) { kept_.insert(std::move(value_name)); }
@@ -196,8 +196,8 @@ class FusionBuilder {
   // computes it. A value may be several outputs with different orders. Throws UserError if the
   // value does not exist. With `order`, also throws if the value is a scalar, or if `order` does
   // not list each axis of the value once. With `reuse`, the output is stored in the memory of an
-  // input: the caller's tensor then holds the result, in its own memory order. Throws UserError in
-  // these cases:
+  // input: the tensor that the caller passes for this input then holds the result, in the memory
+  // order of the tensor. Throws UserError in these cases:
   //  - `reuse->input` is not an input, or the output or the input is a scalar.
   //  - Their dtypes or sizes differ. If only a run can tell whether two sizes are equal, the
   //    function adds a guard (SizeGuard).

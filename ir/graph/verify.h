@@ -21,16 +21,16 @@ void verify(const Fusion& fusion);
 // throws if a size contains the value `%n` and %n is not an integer input without axes.
 void checkSizeSymbols(const Fusion& fusion);
 
-// Evaluates every extent of which all symbols have a value. Throws UserError, with the name and the
+// Evaluates every extent whose symbols all have values. Throws UserError, with the name and the
 // line of the value, in these cases:
 //  - An extent overflows, divides by zero or is negative.
 //  - All extents of a value are known, and its size in bytes does not fit in 64 bits. An extent of
 //    0 counts as 1, as in the types of slots (host/unroll/scope.h).
 void checkSizes(const Fusion& fusion, const SizeBindings& sizes);
 
-// Returns true if the sizes of all values are valid whenever the sizes of the inputs and outputs
-// are valid. For this, every other tensor must have only extents of the last input or output before
-// it, and no larger elements (checkSizes()).
+// Returns true if checkSizes() accepts all values whenever it accepts the inputs and outputs. The
+// function returns true only if every other tensor has only extents of the last input or output
+// before it, and no larger elements.
 bool hasOnlySizesOfOperands(const Fusion& fusion);
 
 }  // namespace heddle

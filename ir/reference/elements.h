@@ -123,9 +123,9 @@ HostTensor leafValue(const ReferenceContext& context, const Expression& expr);
 
 // Describes which elements of one operand an expression reads, as linear indices into the dense
 // operand. The output element at coordinates c reads the element with the index offset + sum over i
-// of c[i] * strides[i]. A reduction or matrix product also has inner axes: the reduced axes. It
-// reads, for each output element, all elements that follow from this index by steps of
-// inner_strides along the inner axes.
+// of c[i] * strides[i]. A reduction or matrix product also has inner axes: the reduced axes. For
+// each output element, such an expression reads all elements that follow from this index by steps
+// of inner_strides along the inner axes.
 struct Access {
   int64_t offset = 0;
   std::vector<int64_t> strides;        // per output axis

@@ -14,9 +14,9 @@ namespace heddle {
 //
 // Each affected value is multiplied by 1 + e. Usually e is random in [-kNoiseUlps, kNoiseUlps)
 // units in the last place of the dtype of the value. Results that combine n elements are an
-// exception. They round n times. If the elements are equal, all these rounding errors can have the
-// same sign and add up. Random errors of the operands would instead cancel each other. For these
-// results, e is + or - a fixed number of units:
+// exception, because they round n times. If the elements are equal, all these rounding errors can
+// have the same sign and add up. Random errors of the operands would instead cancel each other. For
+// results that combine n elements, e is + or - a fixed number of units:
 //  - kNoiseUlps * max(1, log2(n) / 4) for reductions, matrix products, scans and scatters
 //  - kNoiseUlps * max(1, n / 64) for prod. Each multiplication of equal factors may change the
 //    result by the same relative error, in any order of the multiplications.
