@@ -12,7 +12,7 @@ namespace heddle {
 // records share a host program. A record contains no sizes, so a program stays valid for many
 // sizes. A record has two parts:
 //  - For each symbolic size (Fusion::symbolic_sizes): whether it is 1. If it is 1, its axes
-//    broadcast; if not, they iterate.
+//    broadcast; if not, they are ordinary axes.
 //  - For each reshape whose sizes depend on scalars: its splits and merges.
 struct SizeDecisions {
   struct Decision {

@@ -64,8 +64,8 @@ class ReshapeDecider {
   }
 
  private:
-  // Returns false if the steps depend on the values of sizes, but the tensor has no elements. Every
-  // size fits such a tensor.
+  // Decides the steps of the reshape, and adds them to `result`. Returns false if values of sizes
+  // would decide the steps, but the tensor has no elements (ReshapeDecision::Kind::Empty).
   bool decide(ReshapeDecision& result) {
     int64_t middle = 0;  // the number of axes after the first steps, so far
     for (const ReshapeGroup& group : reshapeGroups(in_, out_)) {

@@ -70,8 +70,7 @@ ValueId argmin(FusionBuilder& b, ValueId x, std::optional<int64_t> axis = {}, bo
 ValueId logsumexp(FusionBuilder& b, ValueId x, const Axes& axes = {}, bool keepdim = false);
 
 // Returns the value of `size` as an i64 scalar, computed by ops on scalars. The value may be
-// negative. The values of scalar inputs in `size` decide no size of the fusion here, so runs with
-// different values share a plan.
+// negative. If `size` contains values of scalar inputs, runs with different values share a plan.
 ValueId scalarFrom(FusionBuilder& b, const Size& size);
 
 // --- shapes --------------------------------------------------------------------------------------

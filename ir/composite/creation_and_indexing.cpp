@@ -223,7 +223,7 @@ Sorted sort(FusionBuilder& b, ValueId x, int64_t axis, bool descending) {
 
 namespace {
 
-// topk() for a k that a run gives.
+// Implements topk() for a k that a run gives.
 Sorted topkOfRun(FusionBuilder& b, ValueId x, const Size& k, int64_t axis, bool largest,
                  std::optional<int64_t> most) {
   Result result(b);

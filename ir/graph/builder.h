@@ -199,8 +199,8 @@ class FusionBuilder {
   // input: the tensor that the caller passes for this input then holds the result, in the memory
   // order of the tensor. Throws UserError in these cases:
   //  - `reuse->input` is not an input, or the output or the input is a scalar.
-  //  - Their dtypes or sizes differ. If only a run can tell whether two sizes are equal, the
-  //    function adds a guard (SizeGuard).
+  //  -   The dtypes or the sizes of the output and the input differ. If only a run can tell whether
+  //    two sizes are equal, the function adds a guard (SizeGuard).
   //  - A second output reuses the same input, or `order` is set too.
   void output(ValueId value, std::optional<AxisOrder> order = {},
               std::optional<OutputReuse> reuse = {});

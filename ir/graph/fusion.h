@@ -58,8 +58,8 @@ struct Expression {
   size_t axis() const { return static_cast<size_t>(attr<int64_t>("axis")); }
 };
 
-// Says that an output is stored in the memory of an input: `return %w1 in %w`. The caller's tensor
-// then holds the result.
+// States that an output is stored in the memory of an input: `return %w1 in %w`. The tensor that
+// the caller passes for this input then holds the result.
 struct OutputReuse {
   ValueId input;
   // false: if heddle must compute the output in other memory, it copies the output to the input at

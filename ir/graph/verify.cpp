@@ -388,7 +388,7 @@ bool hasOnlySizesOfOperands(const Fusion& fusion) {
 void checkSizes(const Fusion& fusion, const SizeBindings& sizes) {
   const Value* checked = nullptr;
   for (const Value& value : fusion.values()) {
-    // Most tensors have the sizes of the tensor before.
+    // Most tensors have the sizes of the tensor that was checked last.
     if (value.is_scalar || (checked != nullptr && hasSizesOf(value.tensor, checked->tensor))) {
       continue;
     }

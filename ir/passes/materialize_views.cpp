@@ -40,7 +40,7 @@ class ViewMaterializer {
     rewriter_.fusion().layout(rewriter_.at(expr.outputs[0])).hint.reset();
   }
 
-  // Returns a row-major copy of `source`. All reshapes of the value share the copy.
+  // Returns a row-major copy of `source`. All reshapes of `source` share the copy.
   ValueId packed(ValueId source, int line) {
     const auto found = packed_.find(source);
     if (found != packed_.end()) return found->second;

@@ -87,7 +87,8 @@ constexpr Pass kPasses[] = {
     // After propagateSharding, which also checks the shardings of the user. Before the passes that
     // move data.
     {"dropShardings", drop},
-    // After dropShardings, because one rank moves nothing. Before the passes that move data.
+    // After dropShardings, because a job of one rank moves no data. Before the passes that move
+    // data.
     {"moveReusedOutputs", moves},
     // After shardings are chosen, because a copy of an output needs its sharding. Before the passes
     // that move data and choose memory orders.

@@ -265,13 +265,12 @@ class AxisClasses {
   const ElementLayouts layouts_;
   IdVector<ValueId, Node> first_;     // the node of axis 0
   mutable std::vector<Node> parent_;  // union-find
-  // Per class: whether it must stay as it is, whether it is a part of an axis that is split,
-  // whether a value has a broadcast axis in the class, the common extent, and the parts.
-  std::vector<bool> blocked_;
-  std::vector<bool> is_part_;
-  std::vector<bool> has_broadcast_;
-  std::vector<std::optional<Size>> extents_;  // not counting extents of 1
-  std::unordered_map<Node, Sizes> splits_;
+  // The next five members have one entry per class of axes.
+  std::vector<bool> blocked_;                 // the class must stay as it is
+  std::vector<bool> is_part_;                 // the class is a part of an axis that is split
+  std::vector<bool> has_broadcast_;           // a value has a broadcast axis in the class
+  std::vector<std::optional<Size>> extents_;  // the common extent, not counting extents of 1
+  std::unordered_map<Node, Sizes> splits_;    // the parts of each class that is split
   IdVector<ExprId, bool> removed_;
 };
 

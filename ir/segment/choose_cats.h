@@ -8,7 +8,7 @@
 
 namespace heddle {
 
-// The cats of a fusion whose pieces are written into the result.
+// The cats whose pieces are written into the result.
 struct ChosenCats {
   std::vector<Cat> cats;
   std::vector<std::string> notes;  // for each other cat that is computed: its name and the reason

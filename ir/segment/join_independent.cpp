@@ -24,7 +24,7 @@ struct Facts {
   std::set<ValueId> reads;            // tensors with axes
   std::set<ValueId> memory;           // inputs of the fusion whose memory it reads
   boost::dynamic_bitset<> waits_for;  // per collective: whether the group depends on it
-  bool feeds_collective = false;      // a collective depends on the group, or it is one
+  bool feeds_collective = false;      // a collective depends on the group, or the group is one
   bool feeds_library = false;         // a library call depends on the group
   bool allocates = false;             // stores a value in new memory
   bool reads_results = false;         // reads a result of another group
@@ -72,7 +72,8 @@ std::string bodyOf(const Fusion& fusion, const Group& group) {
     const Expression& expr = fusion.expr(id);
     text += expr.op->name;
     for (const auto& [key, attr] : expr.attrs) {
-      // Only attributes of this type contain sizes, and the sizes of groups may differ.
+      // Only attributes of the type std::vector<Size> contain sizes. The sizes of groups may
+      // differ.
       if (!std::holds_alternative<std::vector<Size>>(attr)) text += ' ' + printAttr(attr);
     }
     for (ValueId input : expr.inputs) add(input);
@@ -84,7 +85,7 @@ std::string bodyOf(const Fusion& fusion, const Group& group) {
   return text;
 }
 
-// Collects the facts about all groups.
+// Collects the facts about each group.
 class FactFinder {
  public:
   explicit FactFinder(const SegmentedFusion& segmented)

@@ -300,7 +300,7 @@ class Segmenter {
     return whatItIs(fusion_, fusion_.expr(other), kinds_[other]);
   }
 
-  // Returns how the value becomes a piece of the cat.
+  // Returns a text that states how the value becomes a piece of the cat.
   std::string placeIn(const Cat& cat, ValueId value) const {
     const std::string& result = fusion_.value(cat.result).name;
     const auto piece = std::find_if(cat.pieces.begin(), cat.pieces.end(),

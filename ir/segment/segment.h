@@ -60,7 +60,7 @@ struct SegmentedFusion {
   int64_t split_calls = 0;
 };
 
-// Each function must return the same result on every rank of a job.
+// Options of segment(). Each function must return the same result on every rank of a job.
 struct SegmentOptions {
   // Returns "" if a library of the device can compute this attention in one call for some sizes.
   // Otherwise returns the reason why it cannot for any sizes. If the function is not set, the ops

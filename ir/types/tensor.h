@@ -13,8 +13,8 @@ namespace heddle {
 enum class IterKind : uint8_t {
   Iteration,  // an ordinary axis
   Broadcast,  // extent 1; stretches to any extent; layouts and shardings ignore the axis
-  // An axis whose extent may be 1 in a run, in which case it broadcasts (Fusion::symbolic_sizes).
-  // It occurs only until heddle has compiled the fusion for the sizes of a run.
+  // An axis whose extent may be 1 in a run (Fusion::symbolic_sizes). In such a run, the axis
+  // broadcasts. It occurs only until heddle has compiled the fusion for the sizes of a run.
   Symbolic,
   // An axis that an expression reduces. It occurs in the iteration space of the expression, never
   // in a tensor.

@@ -326,8 +326,8 @@ class Resharding {
   }
 
   // Returns whether the pass may choose the memory order of the value. A kernel or a library must
-  // compute the value. Its order must not be required by the user, chosen by an earlier pass, or
-  // fixed by a collective that reads the value.
+  // compute the value. The value must have no required and no needed order (Layout), and no earlier
+  // step may have fixed its order (collective_inputs_).
   bool mayOrder(ValueId id) const {
     const Value& value = now().value(id);
     if (value.definition == kNoExpr || value.tensor.hasFixedOrder() ||
