@@ -263,7 +263,7 @@ class ViewChooser {
   const Fusion& fusion_;
   const IdVector<ValueId, std::vector<ExprId>> readers_;
   ChosenViews result_;
-  std::map<ValueId, Strides> strides_;  // of the views that are decided
+  std::map<ValueId, Strides> strides_;  // the strides of the views that are decided
 };
 
 }  // namespace
