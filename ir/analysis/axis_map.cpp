@@ -15,7 +15,7 @@ std::vector<int> identity(size_t rank) {
 }
 
 // Maps operand axes to the output axes with the same index. If an operand axis has extent 1 and the
-// output axis is wider, the operand axis is broadcast and maps to no axis.
+// output axis does not, the operand axis is broadcast and maps to no axis.
 std::vector<int> stretched(const TensorView& operand, const TensorView& output) {
   std::vector<int> map = identity(operand.rank());
   for (size_t i = 0; i < map.size(); ++i) {
@@ -107,7 +107,7 @@ AxisMap reshapeMap(const TensorView& in, const TensorView& out) {
 }
 
 // Maps the batch axes of an operand to output axes, counted from the right. If a batch axis has
-// extent 1 and the output axis is wider, the batch axis is broadcast and maps to no axis.
+// extent 1 and the output axis does not, the batch axis is broadcast and maps to no axis.
 std::vector<int> batchAxes(const TensorView& operand, const TensorView& out) {
   std::vector<int> axes;
   const size_t missing = out.rank() - operand.rank();
@@ -171,7 +171,7 @@ AxisMap indexMap(const Fusion& fusion, const Expression& expr, const TensorView&
   return map;
 }
 
-// Maps an op that needs all elements along one axis at once. This axis of the operand maps to no
+// Maps an op that needs all elements along one axis at once. This axis of each operand maps to no
 // axis.
 AxisMap wholeLinesMap(const Fusion& fusion, const Expression& expr, const TensorView& out) {
   const size_t axis = expr.axis();

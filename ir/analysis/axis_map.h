@@ -7,7 +7,7 @@
 namespace heddle {
 
 // Describes, for one expression, which axes of the operands correspond to which axes of the result.
-// Sharding propagation, segmentation and codegen use only this description of an op's structure.
+// Sharding propagation, segmentation and code generation use this description.
 //
 // The iteration space ("space") of an expression consists of the axes of the result and the reduced
 // axes. Each operand and each result has a list with one entry per logical axis. The entry is the

@@ -66,7 +66,8 @@ class SizeConcretizer {
     if (!is_known) guards.push_back(std::move(guard));
   }
 
-  // A default must not contradict the decision that the scalar is 1.
+  // Returns the default value of the scalar. If the scalar was decided to be 1, a default becomes 1
+  // too, so that it does not contradict the decision.
   std::optional<Scalar> defaultOf(const Value& scalar) const {
     const bool is_one = scalar.default_value && ones_.contains(scalarSymbol(scalar.name));
     return is_one ? Scalar(int64_t{1}) : scalar.default_value;
@@ -98,7 +99,7 @@ class SizeConcretizer {
     for (ValueId input : expr.inputs) operands.push_back(rewriter_.at(input));
     auto attrs = expr.attrs;
     for (auto& [name, attr] : attrs) {
-      // Only attributes of this type contain sizes.
+      // Only attributes of the type std::vector<Size> contain sizes.
       auto* sizes = std::get_if<std::vector<Size>>(&attr);
       for (size_t i = 0; sizes != nullptr && i < sizes->size(); ++i) {
         (*sizes)[i] = decided((*sizes)[i]);
@@ -112,21 +113,21 @@ class SizeConcretizer {
     }
     rewriter_.builder().name(fusion_.value(result).name).line(expr.line);
     keepProperties(rewriter_.builder().apply(expr.op->name, std::move(operands), attrs), result);
-    // If two reshapes replace a reshape, drop the guards of the second one. The guards of the
-    // original reshape and the guards of between() imply them.
+    // If two reshapes replace a reshape, drop the guards of the second reshape. They follow from
+    // the guards of the original reshape and the guards that between() adds.
     if (reshape != reshapes_.end()) rewriter_.fusion().guards.resize(guards);
   }
 
-  // Adds the first of the two reshapes that replace a reshape. run() appends its guards after all
-  // others. If sizes fit no reshape at all, the guards of the original reshape then report the
-  // error.
+  // Adds the first of the two reshapes that replace a reshape. run() appends the guards of the new
+  // reshape after all other guards. If the sizes of a run violate the guards of both the original
+  // and the new reshape, the error is therefore about the original reshape.
   ValueId between(const ReshapeDecision& decision, const Expression& expr, ValueId operand,
                   std::vector<std::pair<std::string, Attr>> attrs) {
     const Value& result = fusion_.value(expr.outputs[0]);
     std::vector<SizeGuard>& guards = rewriter_.fusion().guards;
     const size_t before = guards.size();
     for (auto& [name, attr] : attrs) {
-      // Only attributes of this type contain sizes.
+      // Only attributes of the type std::vector<Size> contain sizes.
       auto* sizes = std::get_if<std::vector<Size>>(&attr);
       if (sizes == nullptr) continue;
       *sizes = sizesBetween(decision, rewriter_.fusion().tensor(operand).sizes(), *sizes);
@@ -161,7 +162,9 @@ class SizeConcretizer {
   const Fusion& fusion_;
   FusionRewriter rewriter_;
   std::set<std::string> ones_;
-  std::map<std::string, const ReshapeDecision*> reshapes_;  // by result; those with two reshapes
+  // The decisions about reshapes that become two reshapes, by the name of the result of the
+  // reshape.
+  std::map<std::string, const ReshapeDecision*> reshapes_;
   std::vector<SizeGuard> between_guards_;
 };
 

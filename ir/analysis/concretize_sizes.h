@@ -12,7 +12,7 @@ namespace heddle {
 // records share a host program. A record contains no sizes, so a program stays valid for many
 // sizes. A record has two parts:
 //  - For each symbolic size (Fusion::symbolic_sizes): whether it is 1. If it is 1, its axes
-//    broadcast; if not, they iterate.
+//    broadcast; if not, they are ordinary axes.
 //  - For each reshape whose sizes depend on scalars: its splits and merges.
 struct SizeDecisions {
   struct Decision {
@@ -29,11 +29,14 @@ struct SizeDecisions {
 };
 
 // Returns the decisions for the sizes of a run. `sizes` must also contain the values of the scalars
-// that sizes use, such as `%n`. Throws UserError if a symbolic size has no value.
+// that sizes use, such as `%n`. Throws UserError if a symbolic size has no value. Exception: a
+// scalar that no size contains needs no value.
 SizeDecisions decideSizes(const Fusion& fusion, const SizeBindings& sizes);
 
-// Returns the fusion without symbolic axes, and with its reshapes as splits and merges.
-//  - A size that is 1 becomes the constant 1. The builder then broadcasts its axes.
+// Returns the fusion without symbolic axes. Reshapes whose sizes depend on scalars become splits
+// and merges.
+//  - A symbolic size that is 1 becomes the constant 1. The builder then broadcasts the axes of this
+//    size.
 //  - All other sizes stay symbols. The builder adds guards: such a size must equal the size to
 //    which the other operands of an op are broadcast.
 //  - A reshape whose sizes depend on scalars may both split and merge axes. It becomes two

@@ -53,9 +53,9 @@ bool hasUnusualOutputs(const Fusion& segment) {
   });
 }
 
-// The expressions of a part, including the scalar expressions that it needs, and its inputs in the
-// order of use. Parts with the same ops have the same order of expressions, even if the segment
-// computes shared scalars elsewhere.
+// The expressions of a part, including the scalar expressions that the part needs, and the inputs
+// of the part in the order of use. Parts with the same ops have the same order of expressions, even
+// if the segment computes shared scalars elsewhere.
 struct PartContents {
   std::vector<ExprId> exprs;
   std::vector<ValueId> inputs;
@@ -112,7 +112,7 @@ SegmentPart extractPart(const Fusion& segment, const std::vector<ExprId>& comput
 
 std::vector<std::vector<ExprId>> independentParts(const Fusion& segment) {
   ExprSets sets(segment.exprs().size());
-  IdVector<ValueId, ExprId> reader(segment.values().size(), kNoExpr);  // the first one
+  IdVector<ValueId, ExprId> reader(segment.values().size(), kNoExpr);  // the last one so far
   std::vector<ExprId> computed;
   const IdVector<ExprId, bool> copied = copiedExprs(segment);
   for (ExprId id : segment.exprs().ids()) {

@@ -10,7 +10,7 @@ namespace heddle {
 // (ir/segment/join_independent.h). Each part has its own iteration space and must satisfy the rules
 // of kernels (ir/analysis/kernel_rules.h) on its own.
 //
-// Two expressions belong to the same part if
+// Two expressions belong to the same part, directly or through other expressions, if
 // - one reads a tensor that the other computes, or
 // - both read the same input of the segment, and this input has axes.
 //
@@ -32,8 +32,8 @@ struct SegmentPart {
 };
 
 // Returns the parts as separate segments. Requires that the segment has several parts. Each part
-// contains the expressions on scalars that it needs. Values keep their names.
-// Inputs are in the order of use.
+// contains copies of the expressions on scalars, and of the `full` without axes, that it needs.
+// Values keep their names. Inputs are in the order of use.
 std::vector<SegmentPart> extractParts(const Fusion& segment);
 
 }  // namespace heddle

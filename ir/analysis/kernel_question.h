@@ -26,7 +26,9 @@ inline std::string describe(const Fusion& fusion, const Expression& expr) {
 }
 
 // Checks whether a set of expressions can be one kernel, by the rules in
-// ir/analysis/kernel_rules.h. Call joinAxes() for each expression and then answer() once.
+// ir/analysis/kernel_rules.h. Call joinAxes() for each expression and then answer() once. answer()
+// returns "" if the expressions can be one kernel that stores `stored`, otherwise the reason why
+// they cannot.
 class KernelQuestion {
  public:
   KernelQuestion(const Fusion& fusion, const std::vector<ExprId>& exprs)
@@ -70,9 +72,10 @@ class KernelQuestion {
     std::vector<ValueId> stored;
   };
   // Returns the four parts into which codegen/families/columns.h may divide a segment. The first
-  // part reduces the rows and computes the operands of the column reductions, in one kernel. The
-  // other three are separate kernels that together do the same work: the row values that column
-  // reductions need, the column reductions, and all other outputs.
+  // part is a kernel that reduces the rows, computes all outputs that need no column reduction, and
+  // computes the operands of the column reductions. The other three parts are an alternative for
+  // sizes that this kernel does not support. They are separate kernels for the row values that
+  // column reductions need, the column reductions, and all other outputs.
   std::vector<Part> parts(const std::vector<ValueId>& stored) {
     std::vector<ValueId> of_rows;
     std::vector<ValueId> of_columns;
@@ -209,8 +212,8 @@ class KernelQuestion {
   using Reductions = std::pair<const std::vector<KernelAxis>, std::vector<ExprId>>;
 
   // Returns `a` or `b`, whichever reduces the rows. The other one consists of column reductions.
-  // Returns nullptr if neither consists of column reductions. If both do, the rows lie along the
-  // last axis.
+  // Returns nullptr if neither can consist of column reductions. If both can, the reductions along
+  // the last axis reduce the rows.
   const Reductions* chooseRows(const Reductions& a, const Reductions& b) {
     if (a.first.empty() || b.first.empty()) return nullptr;
     if (a.first.size() + b.first.size() != axes_.count()) return nullptr;
@@ -377,7 +380,7 @@ class KernelQuestion {
   std::vector<ExprId> indexed_;  // Index expressions
   std::map<ExprId, std::vector<AxisNode>> reduced_nodes_;
   std::set<ExprId> columns_;      // column reductions
-  std::set<ValueId> of_columns_;  // values that depend on them
+  std::set<ValueId> of_columns_;  // values that depend on column reductions
   IdVector<KernelAxis, char> reduced_;
 };
 

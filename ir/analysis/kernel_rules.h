@@ -73,7 +73,7 @@ class KernelRules {
 // and arithmetic on scalars.
 std::string kernelRuleViolation(const Fusion& segment);
 
-// Returns the column reductions of such a fusion (rule 3).
+// Returns the column reductions (rule 3) of a fusion that can be one kernel.
 std::vector<ExprId> columnReductions(const Fusion& segment);
 
 // Returns, for each value, the expressions that read its data, in ascending order. A `size`
@@ -81,7 +81,8 @@ std::vector<ExprId> columnReductions(const Fusion& segment);
 IdVector<ValueId, std::vector<ExprId>> readersOf(const Fusion& fusion);
 
 // Returns whether a pointwise op costs little, so that a kernel should compute it again rather than
-// keep or store its result. The text of such an op consists of operators without a division.
+// keep or store its result. The kernel text of such an op contains no function call and no
+// division.
 bool isCheap(const OpDef& op);
 
 // Returns whether the host evaluates the expression: a constant, a size or arithmetic on scalars.

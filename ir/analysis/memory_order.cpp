@@ -55,7 +55,7 @@ ElementLayout sliced(const Fusion& fusion, const Expression& slice, const Elemen
   const auto& stops = slice.attr<std::vector<Size>>("stops");
   const Attr* steps = slice.find("steps");
   ElementLayout result = of;
-  bool leaves_gaps = false;  // an inner axis is sliced
+  bool leaves_gaps = false;  // the slice shortens the next inner axis
   for (size_t i = of.order.size(); i-- > 0;) {
     const auto axis = static_cast<size_t>(of.order[i]);
     if (in.domain[axis].extent.isConstant(1)) continue;
@@ -79,7 +79,7 @@ ElementLayout reshaped(const Fusion& fusion, const Expression& reshape, const El
 }
 
 // Returns the step of a `set`, but never Relayout. reshardStepOf() detects Relayout, but calls
-// memoryOrder(), which calls this function. It can therefore not be used here.
+// memoryOrder(), which calls this function. reshardStepOf() can therefore not be used here.
 ReshardStep stepOf(const Fusion& fusion, const Expression& set) {
   const TensorView& from = fusion.tensor(set.inputs[0]);
   const TensorView& to = fusion.tensor(set.outputs[0]);
@@ -105,7 +105,8 @@ bool isView(const Expression& expr) {
   return kind == OpKind::Permute || kind == OpKind::Slice || kind == OpKind::Reshape;
 }
 
-// Returns the layout of the value. `operand` is the layout of the operand, if the value is a view.
+// Returns the layout of the value, or nullopt if it is unknown. `operand` is the layout of the
+// operand, if the value is a view.
 std::optional<ElementLayout> layoutAfter(const Fusion& fusion, const Value& value,
                                          const std::optional<ElementLayout>& operand) {
   if (value.definition == kNoExpr) return inputLayout(value.tensor);
@@ -194,7 +195,7 @@ bool isReshapeView(const Fusion& fusion, const Expression& reshape,
   return reshapeInMemory(in, fusion.tensor(reshape.outputs[0]), operand).has_value();
 }
 
-// A loop instead of recursion, because chains of views may be long.
+// Uses a loop instead of recursion, because chains of views may be long.
 std::optional<Layout::Observed> elementLayout(const Fusion& fusion, ValueId id) {
   std::vector<ValueId> views{id};
   while (fusion.value(views.back()).definition != kNoExpr) {

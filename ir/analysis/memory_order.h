@@ -8,23 +8,25 @@ namespace heddle {
 
 struct ReshardStep;
 
-// Returns the order of the axes of a value in memory, outermost axis first, and where gaps are
-// between its elements, as far as this is known before a run:
+// Returns the layout of a value in memory, as far as it is known before a run. The layout is the
+// order of the axes, outermost first, and the places of gaps between elements:
 //  - The result of a kernel, library call or collective has the order TensorView::allocationOrder()
 //    (ir/types/tensor.h) and no gaps.
 //  - An input has its observed layout (Layout::observed). Without one it is row-major.
-//  - A permute, a slice or a reshape is a view, and its layout follows from its operand. Exception:
-//    a reshape for which isReshapeView() is false reads a copy, and is row-major.
-//  - The result is nullopt for a diagonal, and for a shard that is a view of a replicated tensor.
-//    The result of an all-to-all is nullopt if hasGaps() is true.
+//  - The layout of a permute, slice or reshape follows from the layout of the operand, because the
+//    result is a view. Exception: a reshape for which isReshapeView() is false reads a copy, and is
+//    row-major.
+//  - The result is nullopt for a diagonal, for a shard that is a view of a replicated tensor, and
+//    for a permute or slice of such a value. The result of an all-to-all is nullopt if hasGaps() is
+//    true.
 // Two kinds of padding do not count as gaps:
 //  - The padding at the end of a shard, if the devices do not divide the axis evenly.
 //  - The padding after the last element of the outermost axis. It exists if a collective wrote the
 //    value, or reads it, in blocks of equal size.
 std::optional<Layout::Observed> elementLayout(const Fusion& fusion, ValueId id);
 
-// The layouts of all tensors of a fusion. To compute them in order takes linear time even for a
-// chain of views, where elementLayout() of each value would follow the chain again.
+// The layouts of all tensors of a fusion. elementLayouts() takes linear time even for a chain of
+// views. elementLayout() of each value would follow the chain again.
 using ElementLayouts = IdVector<ValueId, std::optional<Layout::Observed>>;
 ElementLayouts elementLayouts(const Fusion& fusion);
 // Returns elementLayout() of one value. If the value is a view, `layouts` must contain the layout
@@ -49,14 +51,14 @@ std::optional<AxisOrder> orderWithoutGaps(const std::optional<Layout::Observed>&
 // Returns orderWithoutGaps() of elementLayout().
 std::optional<AxisOrder> elementOrder(const Fusion& fusion, ValueId id);
 
-// Returns elementOrder(), or nullopt if the value is the result of a collective. The memory of this
-// result is padded for the collective that wrote it, and the next collective may need padding of a
-// different size.
+// Returns elementOrder(), or nullopt if the value is the result of a collective or a permuted view
+// of one. The memory of this result is padded for the collective that wrote it, and the next
+// collective may need padding of a different size.
 std::optional<AxisOrder> memoryOrder(const Fusion& fusion, ValueId id);
 
 // Returns whether the result `to` of an all-to-all has gaps. Returns false for every other step.
 // The kernel after an all-to-all pads each of the joined blocks. The padding becomes gaps if the
-// blocks are uneven and the joined axis is not the outermost axis in memory.
+// blocks may be uneven and the joined axis is not the outermost axis in memory.
 bool hasGaps(const ReshardStep& step, const Sharding& from, const TensorView& to);
 
 // Returns the value of which `id` is a permuted view, or `id` if it is no permuted view. The memory
@@ -64,8 +66,8 @@ bool hasGaps(const ReshardStep& step, const Sharding& from, const TensorView& to
 ValueId baseOf(const Fusion& fusion, ValueId id);
 
 // Returns the value of which `id` is a view, possibly a view of a view, or `id` if it is no view.
-// Here permutes, slices and reshapes count as views. If the memory order of the result changes,
-// that of `id` may change too.
+// Here permutes, slices and reshapes count as views. If the memory order of the returned value
+// changes, the memory order of `id` may change too.
 ValueId viewedValueOf(const Fusion& fusion, ValueId id);
 
 // Returns whether two orders are equal for this tensor. The comparison ignores broadcast axes. If

@@ -64,7 +64,8 @@ class ReshapeDecider {
   }
 
  private:
-  // Returns false if the values of sizes would have to decide, but the tensor has no elements.
+  // Decides the steps of the reshape, and adds them to `result`. Returns false if values of sizes
+  // would decide the steps, but the tensor has no elements (ReshapeDecision::Kind::Empty).
   bool decide(ReshapeDecision& result) {
     int64_t middle = 0;  // the number of axes after the first steps, so far
     for (const ReshapeGroup& group : reshapeGroups(in_, out_)) {
@@ -181,8 +182,8 @@ std::vector<Between> axesBetween(const ReshapeDecision& decision, size_t in_rank
 }
 
 // Marks one size that contains a scalar as given(-1, size), as if the user had written -1 for it.
-// Without such a mark, FusionBuilder would treat every size `%n` as a size that may be -1 in a run
-// (FusionBuilder::resolveOpenSize()).
+// Without this mark, FusionBuilder::resolveOpenSize() would assume that each size that is a scalar
+// (`%n`) can be -1 in a run.
 void markOpen(std::vector<Size>& sizes) {
   const auto has = [&](auto&& test) { return std::find_if(sizes.begin(), sizes.end(), test); };
   if (has([](const Size& size) { return size.hasGiven(); }) != sizes.end()) return;
@@ -216,12 +217,13 @@ std::vector<ReshapeDecision> decideReshapes(const Fusion& fusion, const SizeBind
   return decisions;
 }
 
-// Computes the sizes from left to right. An axis between the reshapes is the last part of an
-// operand axis or of a result axis. Its size is therefore the rest of that axis.
+// Computes the sizes from left to right. The size of a merged axis is the product of its operand
+// axes. Every other axis between the reshapes is the last part of an operand or result axis. Its
+// size is that axis divided by the earlier parts.
 std::vector<Size> sizesBetween(const ReshapeDecision& decision, const std::vector<Size>& in,
                                const std::vector<Size>& out) {
   const std::vector<Between> axes = axesBetween(decision, in.size());
-  std::vector<Size> left = in, right = out;  // factors of the axes that are not matched yet
+  std::vector<Size> left = in, right = out;  // each axis divided by its parts so far
   std::vector<Size> sizes;
   for (size_t k = 0; k < axes.size(); ++k) {
     const Between& axis = axes[k];
@@ -235,8 +237,11 @@ std::vector<Size> sizesBetween(const ReshapeDecision& decision, const std::vecto
     Size& b = right.at(axis.out.at(0));
     const bool ends_in = k + 1 == axes.size() || axes[k + 1].in != axis.in;
     const bool ends_out = k + 1 == axes.size() || axes[k + 1].out != axis.out;
-    HEDDLE_CHECK(ends_in || ends_out, "a part of %{} ends no axis", decision.value);
-    const bool is_part = !(a == in.at(axis.in[0]));  // true: a part of an axis that is split
+    HEDDLE_CHECK(
+        ends_in || ends_out,
+        "reshape %{}: an axis between the reshapes is the last part of no operand or result axis",
+        decision.value);
+    const bool is_part = !(a == in.at(axis.in[0]));  // true: the axis was divided by earlier parts
     const bool by_result = ends_out && (!ends_in || (is_part && b == out.at(axis.out[0])));
     const Size size = by_result ? b : a;
     if (!ends_in) a = quotient(a, size);

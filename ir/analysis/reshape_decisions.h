@@ -16,10 +16,10 @@ struct AxisStep {
   bool operator==(const AxisStep&) const = default;
 };
 
-// The splits and merges of a reshape whose sizes depend on scalars. They follow from the sizes of a
-// run, but contain no sizes: {8, 15, 7} -> {8, 3, 35} and {8, 15, 7} -> {8, 5, 21} are equal. The
-// steps of `first` are on the axes of the operand, and their axes do not overlap. The steps of
-// `then` are on the axes of the result of `first`.
+// The splits and merges of a reshape whose sizes depend on scalars. The sizes of a run decide them,
+// but a decision contains no sizes: {8, 15, 7} -> {8, 3, 35} and {8, 15, 7} -> {8, 5, 21} give
+// equal decisions. The steps of `first` are on the axes of the operand, and their axes do not
+// overlap. The steps of `then` are on the axes of the result of `first`.
 struct ReshapeDecision {
   enum class Kind : uint8_t {
     Steps,
@@ -38,9 +38,9 @@ struct ReshapeDecision {
 // Returns the decisions about all reshapes whose new sizes contain scalars, in the order of the
 // fusion. The axes are first grouped by their expressions (reshapeGroups() in
 // ir/analysis/reshape_order.h). The values of `sizes` decide only in groups with several axes on
-// both sides. In such a group, each axis of the operand is split, and the pieces are merged to the
-// axes of the result. If no such splits exist, as in {4, 6} -> {6, 4}, the axes are merged and then
-// split.
+// both sides. In such a group, axes of the operand are split into pieces, and the pieces are merged
+// to the axes of the result. If no such splits exist, as in {4, 6} -> {6, 4}, the axes are merged
+// and then split.
 std::vector<ReshapeDecision> decideReshapes(const Fusion& fusion, const SizeBindings& sizes);
 
 // Returns the sizes after the steps `first`. `in` and `out` are the sizes of the operand and of the

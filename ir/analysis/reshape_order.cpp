@@ -59,7 +59,8 @@ std::optional<int64_t> placeOf(const ReshapeGroup& group, const AxisOrder& memor
   return first;
 }
 
-// Returns whether the reshape keeps every sharded axis. It may then ignore the padding of the axes.
+// Returns whether the reshape keeps every sharded axis. If it splits or merges none of them, their
+// padding does not matter.
 bool keepsShardedAxes(const TensorView& in, const TensorView& out,
                       const std::vector<ReshapeGroup>& groups) {
   const auto is_split = [](const TensorView& tensor, size_t begin, size_t end) {

@@ -18,20 +18,22 @@ struct ReshapeGroup {
 };
 
 // Returns the smallest groups of a reshape, from left to right. The products of extents are
-// compared as expressions: first from the left, and then from the right. The axes between them are
-// one group.
+// compared as expressions: first from the left, and then from the right. The axes that remain in
+// the middle are one group.
 std::vector<ReshapeGroup> reshapeGroups(const TensorView& in, const TensorView& out);
 
-// A reshape whose operand is not row-major, or has gaps, can still be a view. The axes of each
-// group must be adjacent in memory, in ascending order and without gaps between them. For example,
-// [n, c, h, w] in the order [0, 2, 3, 1] becomes [n, c, h*w] in the order [0, 2, 1].
-// Returns the groups in the order in which they are in memory, outermost first. Returns nullopt if
-// the reshape is no view of memory with this layout, or if it splits or merges a sharded axis.
+// Returns the groups of a reshape in the order in which they are in memory, outermost first.
+// Returns nullopt if the reshape cannot be a view of memory with this layout, or if it splits or
+// merges a sharded axis. A reshape whose operand is not row-major, or has gaps, can be a view. For
+// this, the axes of each group must be adjacent in memory, in ascending order and without gaps
+// between them. For example, [n, c, h, w] in the order [0, 2, 3, 1] becomes [n, c, h*w] in the
+// order [0, 2, 1].
 std::optional<std::vector<ReshapeGroup>> reshapeInMemory(const TensorView& in,
                                                          const TensorView& out,
                                                          const Layout::Observed& layout);
 
-// Returns the layout of the result of such a reshape. `layout` is the layout of its operand.
+// Returns the layout of the result of a reshape that is a view. `groups` is the result of
+// reshapeInMemory(), and `layout` is the layout of the operand.
 Layout::Observed layoutOfGroups(const std::vector<ReshapeGroup>& groups,
                                 const Layout::Observed& layout, const TensorView& in,
                                 const TensorView& out);

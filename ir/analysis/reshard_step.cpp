@@ -130,7 +130,7 @@ ReshardStep reductionStep(const Change& change, const AxesChange& axes,
   return step;
 }
 
-// Returns the step that moves blocks between devices of one mesh, without a reduction.
+// Returns the step between two shardings on one mesh that have the same partial entries.
 ReshardStep movingStep(const Change& change, const AxesChange& axes) {
   if (axes.shrunk.empty()) return {ReshardStep::Kind::Slice, -1, {}, {}};
   if (axes.shrunk.size() > 1 || axes.grown.size() > 1) return compoundStep();

@@ -64,8 +64,8 @@ ReshardStep reshardStepOf(const Fusion& fusion, const Expression& set);
 ReshardStep stepBetween(const std::optional<Sharding>& from, const std::optional<Sharding>& to,
                         const TensorView& tensor, const Meshes& meshes);
 
-// Returns whether every rank holds the same data with both shardings. A missing sharding counts as
-// replicated.
+// Returns whether both shardings are on the same mesh, give every rank the same data, and have the
+// same stream split. A missing sharding counts as replicated on every mesh.
 bool samePlacement(const std::optional<Sharding>& a, const std::optional<Sharding>& b);
 
 // Returns whether ranks exchange data in a step of this kind. The result is true for Compound.

@@ -37,7 +37,7 @@ struct IntRange {
 };
 IntRange rangeOf(DType dtype);
 
-// Returns the common type of two tensors, as PyTorch promotes them:
+// Returns the common type of two tensors. The rules are PyTorch's, except the rule for u8 with i8:
 //  - The result is the later type in the order bool, u8 or i8, i32, i64, f16 or bf16, f32, f64.
 //  - f16 with bf16 gives f32.
 //  - u8 with i8 gives i32. PyTorch gives i16, which heddle does not have.
@@ -71,7 +71,7 @@ int64_t intFrom(DType dtype, int64_t value);
 
 // Read and write element `index` of a dense array of `dtype`. loadElement() returns a bool for
 // Bool, an int64_t for integers and a double for floats. The returned value is exact for every
-// type. storeElement() rounds the value as roundTo() does.
+// type. storeElement() rounds the value like roundTo().
 Scalar loadElement(const void* data, DType dtype, int64_t index);
 void storeElement(void* data, DType dtype, int64_t index, const Scalar& value);
 
@@ -79,7 +79,7 @@ void storeElement(void* data, DType dtype, int64_t index, const Scalar& value);
 //  - floats: rounds to nearest even. For a type narrower than f32 it rounds to f32 first, as
 //    PyTorch does.
 //  - bool: gives true if the value is not 0.
-//  - integers: converts as intFrom() does.
+//  - integers: converts like intFrom().
 Scalar roundTo(DType dtype, const Scalar& value);
 
 }  // namespace heddle

@@ -20,7 +20,8 @@ size_t editDistance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-// A name that is much longer than a candidate is not close to it, so its distance is not computed.
+// If the lengths of the name and of a candidate differ a lot, the two are not close. The function
+// then does not compute their distance.
 std::string suggestionFor(std::string_view name, const std::vector<std::string_view>& candidates) {
   std::string_view nearest;
   size_t best = name.size() + 1;

@@ -108,7 +108,7 @@ class TokenStream {
   int depth_ = 0;
 };
 
-// Returns a token as an error message shows it: 'x', or "end of text".
+// Returns the text of a token for error messages: 'x', or "end of text".
 std::string describe(const Token& token);
 
 // Returns whether `text` is a Word token. If `dots_inside` is true, a Word may also contain single

@@ -30,9 +30,9 @@ auto timedPass(const PassOptions& options, std::string_view name, const Work& wo
   return result;
 }
 
-// Runs passes one by one, and skips, times, dumps and verifies them as the options say. Ir is
-// Fusion (ir/graph/fusion.h) or host::Program (host/program/program.h). The options must outlive
-// the driver.
+// Runs passes one by one. The options state which passes to skip, and whether to time, dump and
+// verify. Ir is Fusion (ir/graph/fusion.h) or host::Program (host/program/program.h). The options
+// must outlive the driver.
 template <class Ir>
 class PassDriver {
  public:

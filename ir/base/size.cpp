@@ -51,7 +51,7 @@ std::pair<int64_t, Size> multipleOf(const Size& size) {
   return {1, size};
 }
 
-// Adds multiples of one size: t + t is 2*t, and 3 + 4 is 7. Returns nullopt if `a` and `b` are
+// Adds two multiples of one size: t + t is 2*t, and 3 + 4 is 7. Returns nullopt if `a` and `b` are
 // multiples of different sizes, or if the new factor overflows.
 std::optional<Size> sumOfMultiples(const Size& a, const Size& b) {
   const auto [n, x] = multipleOf(a);

@@ -36,7 +36,7 @@ namespace heddle {
 // Sharing:  copies of a size share their operands. An expression that is built in n steps may
 //           therefore have 2^n operators when it is written out. All functions except str() visit a
 //           large shared operand only once, so they stay fast.
-// Errors:   evaluate() throws UserError with the expression if int64 overflows.
+// Errors:   evaluate() throws UserError with the expression if int64 overflows or a divisor is 0.
 class Size {
  public:
   // clang-format off
@@ -48,8 +48,9 @@ class Size {
 
   Size() : Size(0) {}
   Size(int64_t value);  // NOLINT: implicit, so that callers can write an extent as a number
-  // A symbol, so that callers can write {"t", "h"}. Throws UserError if the text is not the name of
-  // a symbol: letters, digits and '_', not beginning with a digit, after an optional '%'.
+  // Converts the name of a symbol implicitly, so that callers can write {"t", "h"}. Throws
+  // UserError if the text is not the name of a symbol: letters, digits and '_', not beginning with
+  // a digit, after an optional '%'.
   template <class Name>
   requires std::convertible_to<const Name&, std::string_view> &&
       (!std::same_as<Name, std::nullptr_t>)Size(const Name& name)  // NOLINT: implicit

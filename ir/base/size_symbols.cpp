@@ -27,9 +27,9 @@ std::optional<Broadcast> broadcastIn(const Size& size) {
   return Broadcast{a, b};
 }
 
-// Returns false if the size certainly contains neither of the two kinds of sizes that no user
-// writes. The check is fast for large sizes: sizes of more than kMostPrinted operators have a short
-// text.
+// Returns whether the text of the size contains `given(` or `max(`. The two kinds of sizes that no
+// user writes contain one of them. The check is fast: a size of more than Size::kMostPrinted
+// operators has a short text that contains neither.
 bool mayHideInternals(const Size& size) {
   const std::string text = size.str();
   return text.find("given(") != std::string::npos || text.find("max(") != std::string::npos;

@@ -56,7 +56,8 @@ Welford welford(FusionBuilder& b, ValueId x, const Axes& axes = {}, bool keepdim
 // torch.amax and torch.amin.
 ValueId amax(FusionBuilder& b, ValueId x, const Axes& axes = {}, bool keepdim = false);
 ValueId amin(FusionBuilder& b, ValueId x, const Axes& axes = {}, bool keepdim = false);
-// torch.any and torch.all. NaN counts as true. The result is always bool (PyTorch gives u8 for u8).
+// torch.any and torch.all. NaN counts as true. The result is always bool (for a u8 tensor, PyTorch
+// returns u8).
 ValueId any(FusionBuilder& b, ValueId x, const Axes& axes = {}, bool keepdim = false);
 ValueId all(FusionBuilder& b, ValueId x, const Axes& axes = {}, bool keepdim = false);
 // torch.argmax and torch.argmin: return the i64 index of the largest or smallest element, or of the
@@ -68,8 +69,8 @@ ValueId argmin(FusionBuilder& b, ValueId x, std::optional<int64_t> axis = {}, bo
 // infinite.
 ValueId logsumexp(FusionBuilder& b, ValueId x, const Axes& axes = {}, bool keepdim = false);
 
-// Returns an expression of sizes and scalars, which may be negative, as an i64 scalar. If all its
-// symbols are scalars, their values decide no size. Runs with different values then share a plan.
+// Returns the value of `size` as an i64 scalar, computed by ops on scalars. The value may be
+// negative. If `size` contains values of scalar inputs, runs with different values share a plan.
 ValueId scalarFrom(FusionBuilder& b, const Size& size);
 
 // --- shapes --------------------------------------------------------------------------------------
@@ -112,10 +113,10 @@ ValueId zeros(FusionBuilder& b, std::vector<Size> sizes, DType dtype = DType::F3
 ValueId ones(FusionBuilder& b, std::vector<Size> sizes, DType dtype = DType::F32);
 // torch.arange: the numbers start, start + step, ... before stop. The default dtype is i64 if
 // start, stop and step are integers, otherwise f32. The numbers are computed in f64 if one of the
-// three is not an integer and the dtype is a float type, otherwise in i64. `start` and `stop` may
-// be expressions of sizes and scalars; `step` must be a number. A `step` whose sign does not lead
-// from start to stop gives no elements if a bound is such an expression. Otherwise it is an error,
-// as in PyTorch.
+// three is not an integer and the dtype is a float type, otherwise in i64. If none of the three is
+// a float, `start` and `stop` may be expressions of sizes and scalars. `step` must always be a
+// number. A `step` whose sign does not lead from start to stop gives no elements if a bound is such
+// an expression. Otherwise it is an error, as in PyTorch.
 using ArangeBound = std::variant<Size, double>;
 ValueId arange(FusionBuilder& b, const ArangeBound& start, const ArangeBound& stop,
                const ArangeBound& step = Size(1), std::optional<DType> dtype = {});
@@ -137,8 +138,8 @@ ValueId oneHot(FusionBuilder& b, ValueId x, int64_t num_classes);
 ValueId indexSelect(FusionBuilder& b, ValueId x, ValueId index, int64_t axis);
 // torch.nn.functional.embedding: selects rows of `weight` [v, d].
 ValueId embedding(FusionBuilder& b, ValueId index, ValueId weight);
-// torch.gather: `index` has the rank of `x`. Along axes other than `axis` it may be smaller than
-// `x`.
+// torch.gather: `index` has the rank of `x`. Along axes other than `axis`, `index` may be smaller
+// than `x`.
 ValueId gather(FusionBuilder& b, ValueId x, ValueId index, int64_t axis);
 struct Sorted {
   ValueId values;
@@ -198,9 +199,9 @@ struct Dropout {
 // torch.nn.functional.dropout in training: mask = (w * 2^-32 < 1 - p) and y = x * mask / (1 - p).
 // y is 0 for p = 1.
 Dropout dropout(FusionBuilder& b, ValueId x, Philox philox, double p = 0.5);
-// The same, but the run gives the probability: `p` is a scalar of a float type. A probability below
-// 0 or NaN counts as 0, and one above 1 counts as 1. Runs with different probabilities share plan
-// and kernel.
+// Like the dropout() above, but the run gives the probability: `p` is a scalar of a float type. A
+// probability below 0 or NaN counts as 0, and one above 1 counts as 1. Runs with different
+// probabilities share plan and kernel.
 Dropout dropout(FusionBuilder& b, ValueId x, Philox philox, ValueId p);
 
 // --- activations ---------------------------------------------------------------------------------
@@ -228,7 +229,7 @@ struct SwigluGrads {
 SwigluGrads swigluBackward(FusionBuilder& b, ValueId dy, ValueId gate, ValueId up);
 // Returns the gradient of dropout: dy * mask / (1 - p), or 0 for p = 1.
 ValueId dropoutBackward(FusionBuilder& b, ValueId dy, ValueId mask, double p = 0.5);
-// The same, but the run gives the probability `p`.
+// Like the dropoutBackward() above, but the run gives the probability `p`.
 ValueId dropoutBackward(FusionBuilder& b, ValueId dy, ValueId mask, ValueId p);
 
 // --- softmax and normalizations ------------------------------------------------------------------
@@ -270,8 +271,8 @@ struct NormGrads {
   ValueId weight;
   ValueId bias;  // kNoValue for rmsNormBackward
 };
-// Return the gradients of the normalizations. They compute the statistics of `x` again. Without a
-// weight, NormGrads::weight is the gradient that a weight of ones would get.
+// Return the gradients of the normalizations. The functions compute the statistics of `x` again.
+// Without a weight, NormGrads::weight is the gradient that a weight of ones would get.
 NormGrads layerNormBackward(FusionBuilder& b, ValueId dy, ValueId x, ValueId weight = kNoValue,
                             double eps = 1e-5, int64_t dims = 0);
 NormGrads rmsNormBackward(FusionBuilder& b, ValueId dy, ValueId x, ValueId weight = kNoValue,
@@ -344,7 +345,7 @@ struct AttentionGrads {
   ValueId k;
   ValueId v;
 };
-// Returns the gradients of attention(). It computes the probabilities again.
+// Returns the gradients of attention(). The function computes the probabilities again.
 AttentionGrads attentionBackward(FusionBuilder& b, ValueId dy, ValueId q, ValueId k, ValueId v,
                                  ValueId mask = kNoValue, const AttentionOptions& options = {});
 

@@ -86,7 +86,8 @@ Scalar numberOf(FusionBuilder& b, const ArangeBound& bound) {
   return size.constant();
 }
 
-// Adds guards: every run checks that 0 <= k, that k is at most the extent, and that k <= most.
+// Adds guards: every run checks that 0 <= k, that k is at most the extent, and that k <= most if
+// `most` is given.
 void guardCount(FusionBuilder& b, const Size& k, const Size& extent, std::optional<int64_t> most,
                 const std::string& where) {
   b.guardAtMost(Size(0), k, fmt::format("k of {}", where));
@@ -222,7 +223,7 @@ Sorted sort(FusionBuilder& b, ValueId x, int64_t axis, bool descending) {
 
 namespace {
 
-// topk() for a k that a run gives.
+// Implements topk() for a k that a run gives.
 Sorted topkOfRun(FusionBuilder& b, ValueId x, const Size& k, int64_t axis, bool largest,
                  std::optional<int64_t> most) {
   Result result(b);

@@ -11,10 +11,10 @@ namespace {
 using composite::Result;
 using composite::Term;
 
-// The operands of cross_entropy, and terms that the forward and the gradient share. is_class
-// selects the logit of the target class. It is computed by comparing the target with the index
-// along the class axis. The comparison needs one sweep over the logits, and also works if the class
-// axis is sharded.
+// The operands of cross_entropy, and terms that the forward and the gradient share. `is_class` is
+// the comparison of the target with the index along the class axis. It selects the logit of the
+// target class. The comparison needs one sweep over the logits, and also works if the class axis is
+// sharded.
 struct Entropy {
   Term x;                 // the logits
   Term wide;              // the logits, widened (ir/composite/terms.h)
@@ -151,7 +151,8 @@ Term lossesOf(const Entropy& e, const CrossEntropyOptions& options) {
 
 // Returns the gradient of the final result with respect to the loss of each target. The returned
 // term has an axis of extent 1 in place of the classes. If the gradient is the same for all
-// targets, the term may instead have no axes.
+// targets, the term may instead have no axes. For class indices, the gradient is 0 if the target is
+// ignored, and NaN if its class is out of range.
 Term lossGrads(FusionBuilder& b, const char* op_name, const Entropy& e, ValueId dloss,
                const CrossEntropyOptions& options) {
   Term grad = composite::floatOperand(b, op_name, dloss);
@@ -215,8 +216,8 @@ ValueId crossEntropyBackward(FusionBuilder& b, ValueId dloss, ValueId x, ValueId
   Term wanted = e.probable ? e.target : composite::cast(e.is_class, e.wide.dtype());
   wanted = smoothed(e, wanted, options.label_smoothing);
   if (isWeighted(e)) wanted = wanted * e.weight;
-  // For class indices without weights, the sum of `wanted` over the classes is 1. In this case the
-  // multiplication by the sum is omitted.
+  // For a valid class index without weights, the sum of `wanted` over the classes is 1. In this
+  // case the multiplication by the sum is omitted. For all other class indices, `grad` is 0 or NaN.
   if (isWeighted(e) || e.probable) p = p * composite::sum(wanted, {e.axis});
   return result((p - wanted) * grad, e.x.dtype());
 }

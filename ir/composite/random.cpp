@@ -26,7 +26,7 @@ Term lowBits(Term bits, int count) {
   return composite::call("bitwise_and", {bits, integer(*bits.b, (int64_t{1} << count) - 1)});
 }
 
-// Return the lower and the upper half of a draw64().
+// Return the lower and the upper half of a result of draw64().
 Term lowerHalf(Term bits) { return lowBits(bits, 32); }
 Term upperHalf(Term bits) { return lowBits(shiftedRight(bits, 32), 32); }
 

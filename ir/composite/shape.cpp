@@ -28,8 +28,8 @@ struct IndexAlongAxis {
 };
 
 // Extends `value` along `axis` to the extent of `line`, which contains 0, 1, 2, ... The elements of
-// `value` start at index `start`; nullptr: at 0. The elements before and after those of `value` are
-// arbitrary, because the caller does not use them.
+// `value` start at index `start` of the result, or at 0 if `start` is nullptr. All other elements
+// of the result are arbitrary, because the caller does not use them.
 Term indexed(Term value, int64_t axis, const IndexAlongAxis* start, Term line) {
   FusionBuilder& b = *value.b;
   const size_t at = axis;
@@ -42,7 +42,7 @@ Term indexed(Term value, int64_t axis, const IndexAlongAxis* start, Term line) {
     highs[at] = after;
     return {&b, b.pad(value.id, lows, highs, b.constant(false))};
   }
-  // A kernel contains the widths of a pad as numbers, so symbolic sizes use computed indices.
+  // If a width is symbolic, take the elements at computed indices instead of padding.
   const Term places = start == nullptr ? line : line - start->scalar;
   return {&b, b.take(value.id, places.id, axis)};
 }

@@ -52,11 +52,10 @@ Term broadcast(Term a, const Axes& output_axes);
 Term count(Term a, const Axes& axes);
 Term mean(Term a, const Axes& axes, bool keepdim = true);
 
-// Returns a size, which is 0 or more in every run, as an i64 scalar.
+// Returns the value of `size` as an i64 scalar. Requires that the size is 0 or more in every run.
 Term sizeScalar(FusionBuilder& b, const Size& size);
 
-// Returns an expression of sizes and scalars, which may be negative, as an i64 scalar. If all its
-// symbols are scalars, their values decide no size. Runs with different values then share a plan.
+// Implements scalarFrom() (ir/composite/composite.h).
 Term scalarOf(FusionBuilder& b, const Size& size);
 
 // Returns an i64 tensor of indices: along `axis`, its elements are 0, 1, 2, ... up to sizes[axis] -

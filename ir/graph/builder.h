@@ -53,7 +53,7 @@ class FusionBuilder {
   // Requires that a scalar input equals a size in every run.
   void requireEqual(ValueId scalar, Size size);
 
-  // Sets the name of the result of the next op. C++ computes arguments first: in
+  // Sets the name of the result of the next op. C++ evaluates arguments first: in
   // `b.name("y").pointwise("mul", {b.matmul(x, w), s})`, the next op is the matmul.
   FusionBuilder& name(std::string value_name);
   FusionBuilder& line(int source_line);  // sets the line of all later values and errors
@@ -63,9 +63,9 @@ class FusionBuilder {
   // would get the name.
   std::string takePendingName() { return std::exchange(pending_name_, ""); }
   void rename(ValueId value, std::string value_name);
-  // Declares that a size may be 1 in a run, in which case its axes broadcast, as in NumPy. `symbol`
-  // is the symbol of a size, such as `n`, or scalarSymbol() of a scalar input. Throws UserError if
-  // the fusion already has an op, or if an axis of this extent is sharded.
+  // Declares that a size may be 1 in a run. In such a run, the axes of this size broadcast, as in
+  // NumPy. `symbol` is the symbol of a size, such as `n`, or scalarSymbol() of a scalar input.
+  // Throws UserError if the fusion already has an op, or if an axis of this extent is sharded.
   void symbolicSize(const std::string& symbol);
   // Reserves a name: the builder never uses it as a default name.
   void keepFree(std::string value_name) { kept_.insert(std::move(value_name)); }
@@ -94,8 +94,9 @@ class FusionBuilder {
   // Gives the elements a new shape and keeps their row-major order. One size may be -1; its value
   // follows from the remaining sizes. `gather_uneven` matters only if the reshape splits a sharded
   // axis unevenly: the number of devices does not divide the extent of the outermost new axis.
-  // true: heddle gathers the sharded axis before the reshape, so that every device holds all of its
-  // elements. false: compiling the fusion throws UserError.
+  // true: heddle gathers the sharded axis before the reshape, so that every device holds all
+  // elements of the axis. false: compiling the fusion may throw UserError (checkReshapeSharding()
+  // in ir/passes/sharding/reshape_sharding.h).
   ValueId reshape(ValueId value, std::vector<Size> sizes, bool gather_uneven = false);
   // Axis i of the result is axis axes[i] of `value`.
   ValueId permute(ValueId value, std::vector<int64_t> axes);
@@ -180,7 +181,8 @@ class FusionBuilder {
   //  - The sharding names an axis that the mesh or the tensor lacks, or a mesh that the fusion
   //    lacks.
   //  - It uses a mesh axis twice.
-  //  - It splits a broadcast axis, or an axis that a reduction kept with `keepdim`.
+  //  - It splits a broadcast axis, an axis that a reduction kept with `keepdim`, or an axis whose
+  //    size may be 1 (symbolicSize()).
   //  - It declares an f8 tensor partial, or an integer or bool tensor partial with avg.
   //  - Its stream split (Sharding::StreamSplit) names an axis that the tensor lacks, or its number
   //    of parts is not positive.
@@ -191,19 +193,20 @@ class FusionBuilder {
   // required a different order.
   void requireOrder(ValueId value, AxisOrder order);
   // Appends an output. If `order` is set, the output has this memory order, no matter which op
-  // computes it. A value may be several outputs with different orders. Throws UserError if `order`
-  // does not list each axis of the value once, or if the value is a scalar.
-  // With `reuse`, the output is stored in the memory of an input: the caller's tensor then holds
-  // the result, in its own memory order. Throws UserError in these cases:
+  // computes it. A value may be several outputs with different orders. Throws UserError if the
+  // value does not exist. With `order`, also throws if the value is a scalar, or if `order` does
+  // not list each axis of the value once. With `reuse`, the output is stored in the memory of an
+  // input: the tensor that the caller passes for this input then holds the result, in the memory
+  // order of the tensor. Throws UserError in these cases:
   //  - `reuse->input` is not an input, or the output or the input is a scalar.
-  //  - Their dtypes or sizes differ. If only a run can tell whether two sizes are equal, the
-  //    function adds a guard (SizeGuard).
+  //  -   The dtypes or the sizes of the output and the input differ. If only a run can tell whether
+  //    two sizes are equal, the function adds a guard (SizeGuard).
   //  - A second output reuses the same input, or `order` is set too.
   void output(ValueId value, std::optional<AxisOrder> order = {},
               std::optional<OutputReuse> reuse = {});
   void output(ValueId value, OutputReuse reuse) { output(value, std::nullopt, reuse); }
-  // Requires a memory order of output number `output`, counted from 0. Throws UserError as output()
-  // does, and if there is no such output or it already has a different order.
+  // Requires a memory order of output number `output`, counted from 0. Throws UserError if there is
+  // no such output, if it already has a different order, and in the cases of output() with `order`.
   void setStrideOrder(size_t output, AxisOrder order);
 
   // --- for composites (ir/composite/composite.h) -----------------------------------------------
@@ -242,7 +245,8 @@ class FusionBuilder {
   void checkReuse(ValueId value, ValueId input);
   void checkOrder(ValueId value, const AxisOrder& order) const;
   Size scalarStep(ValueId id, const std::map<ValueId, Size>& sizes) const;
-  // Adds guards: no size is negative, and the bytes of the tensor fit in 64 bits.
+  // Adds guards for sizes that contain scalars: no size is negative, and the bytes of the tensor
+  // fit in 64 bits.
   void guardSizes(std::string_view op_name, const std::vector<Size>& sizes, DType dtype);
   void resolveOpenSize(std::vector<Size>& sizes, const Size& elements);
   // Returns the dtype of the result. Throws UserError for invalid operands or options of a matrix

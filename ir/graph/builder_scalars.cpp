@@ -30,7 +30,7 @@ std::optional<Size> applied(std::string_view op, const std::vector<Size>& x) {
 
 }  // namespace
 
-// Returns the size of one value. `sizes` contains the sizes of its operands.
+// Returns the scalar `id` as a size. `sizes` contains the operands of its expression as sizes.
 Size FusionBuilder::scalarStep(ValueId id, const std::map<ValueId, Size>& sizes) const {
   const Value& value = fusion_.value(id);
   if (value.definition == kNoExpr) return Size::symbol(scalarSymbol(value.name));

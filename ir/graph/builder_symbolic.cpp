@@ -40,8 +40,8 @@ void FusionBuilder::markSymbolicAxes(Value& value) const {
   }
 }
 
-// Returns max * min(1, min) of the extents. This is correct, because the extents of the operands
-// are 1 or equal, and may be 0.
+// Returns max * min(1, min) of the extents. In a run, each extent is 1 or a common extent n, which
+// may be 0. The result is n if any extent is n, otherwise 1.
 IterDomain FusionBuilder::symbolicAxis(const std::vector<Size>& extents) {
   Size result = extents[0];
   for (const Size& extent : extents) {

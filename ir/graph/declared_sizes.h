@@ -9,9 +9,9 @@
 
 namespace heddle {
 
-// What the text of a fusion says about sizes that may be 1: `%x: f32[n?, h]`. The pass that decides
-// these sizes (ir/analysis/concretize_sizes.h) keeps it as an annotation, because messages show the
-// types that the user wrote.
+// The sizes of a fusion that the user declared as sizes that may be 1: `%x: f32[n?, h]`. The pass
+// that decides these sizes (ir/analysis/concretize_sizes.h) stores this struct as an annotation,
+// because messages show the types that the user wrote.
 struct DeclaredSizes {
   std::set<std::string> symbolic;  // the symbols with '?'
   // The inputs that have such symbols in their sizes. Name of the input -> its typeText().

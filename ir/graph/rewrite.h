@@ -60,7 +60,7 @@ class FusionRewriter {
   // Lets the new value `now` replace `old`, and copies sharding, layout and line of `old` to `now`.
   // Requires that both have the same name. Throws InternalError if their types differ.
   void adopt(ValueId now, ValueId old);
-  // Lets the new value `now` replace `old`, and copies nothing.
+  // Lets the new value `now` replace `old`. Copies no properties of `old`.
   void stand(ValueId old, ValueId now) { map_[old] = now; }
   bool has(ValueId old) const { return map_.contains(old); }
   // Returns the new value that replaces `old`. Throws InternalError if there is none.

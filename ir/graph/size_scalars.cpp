@@ -14,7 +14,7 @@ void forEachSize(const Fusion& fusion, const std::function<void(const Size&)>& v
   }
   for (const Expression& expr : fusion.exprs()) {
     for (const auto& [name, attr] : expr.attrs) {
-      // Only attributes of this type contain sizes.
+      // Only attributes of the type std::vector<Size> contain sizes.
       const auto* sizes = std::get_if<std::vector<Size>>(&attr);
       for (size_t i = 0; sizes != nullptr && i < sizes->size(); ++i) visit((*sizes)[i]);
     }
@@ -54,7 +54,7 @@ void substituteScalars(Fusion& fusion,
   }
   for (ExprId id : fusion.exprs().ids()) {
     for (auto& [name, attr] : fusion.mutableExpr(id).attrs) {
-      // Only attributes of this type contain sizes.
+      // Only attributes of the type std::vector<Size> contain sizes.
       auto* sizes = std::get_if<std::vector<Size>>(&attr);
       for (size_t i = 0; sizes != nullptr && i < sizes->size(); ++i) change((*sizes)[i]);
     }
@@ -83,7 +83,7 @@ SizeBindings defaultSizes(const Fusion& fusion) {
 
 // Declared in ir/graph/verify.h.
 void checkSizeSymbols(const Fusion& fusion) {
-  std::set<std::string> scalars;  // the symbols that sizes may contain
+  std::set<std::string> scalars;  // the symbols of inputs that sizes may contain
   for (ValueId id : fusion.inputs()) {
     const Value& value = fusion.value(id);
     if (mayDecideSizes(value.tensor)) scalars.insert(scalarSymbol(value.name));
@@ -113,7 +113,7 @@ void checkSizeSymbols(const Fusion& fusion) {
   }
   for (const Expression& expr : fusion.exprs()) {
     for (const auto& [name, attr] : expr.attrs) {
-      // Only attributes of this type contain sizes.
+      // Only attributes of the type std::vector<Size> contain sizes.
       const auto* sizes = std::get_if<std::vector<Size>>(&attr);
       if (sizes == nullptr) continue;
       for (const Size& size : *sizes) {

@@ -325,7 +325,7 @@ std::optional<int64_t> evaluateKnown(const Size& extent, const SizeBindings& siz
   return extent.evaluate(lookupIn(sizes));
 }
 
-// Returns the value of one extent, as evaluateKnown() does. Throws UserError if it is not valid.
+// Returns evaluateKnown() of one extent. Throws UserError if the extent is not valid.
 std::optional<int64_t> checkedExtent(const Value& value, size_t axis, const SizeBindings& sizes) {
   const Size& extent = value.tensor.domain[axis].extent;
   std::optional<int64_t> n;
@@ -354,8 +354,8 @@ void checkSizes(const Value& value, const SizeBindings& sizes) {
             scalarValuesIn(value.tensor.sizes(), sizes));
 }
 
-// Returns whether the extents of `a`, except those of 1, are some of the extents of `b` in the same
-// order, and the elements of `a` are not larger. If `b` has valid sizes, `a` then has too.
+// Returns whether the extents of `a`, except extents of 1, occur in `b` in the same order, and the
+// elements of `a` are not larger. Valid sizes of `b` then imply valid sizes of `a`.
 bool hasSizesOf(const TensorView& a, const TensorView& b) {
   if (sizeOf(a.dtype) > sizeOf(b.dtype)) return false;
   auto next = b.domain.begin();
@@ -388,7 +388,7 @@ bool hasOnlySizesOfOperands(const Fusion& fusion) {
 void checkSizes(const Fusion& fusion, const SizeBindings& sizes) {
   const Value* checked = nullptr;
   for (const Value& value : fusion.values()) {
-    // Most tensors have the sizes of the tensor before.
+    // Most tensors have the sizes of the tensor that was checked last.
     if (value.is_scalar || (checked != nullptr && hasSizesOf(value.tensor, checked->tensor))) {
       continue;
     }

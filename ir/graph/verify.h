@@ -17,19 +17,20 @@ namespace heddle {
 void verify(const Fusion& fusion);
 
 // Throws UserError if a size of the fusion uses a symbol of host programs: `rank`, `ranks` or
-// `@m.x`. The reason: a fusion must compute the same values in every job and on every rank.
+// `@m.x`. The reason: a fusion must compute the same values in every job and on every rank. Also
+// throws if a size contains the value `%n` and %n is not an integer input without axes.
 void checkSizeSymbols(const Fusion& fusion);
 
-// Evaluates every extent of which all symbols have a value. Throws UserError, with the name and the
+// Evaluates every extent whose symbols all have values. Throws UserError, with the name and the
 // line of the value, in these cases:
 //  - An extent overflows, divides by zero or is negative.
 //  - All extents of a value are known, and its size in bytes does not fit in 64 bits. An extent of
 //    0 counts as 1, as in the types of slots (host/unroll/scope.h).
 void checkSizes(const Fusion& fusion, const SizeBindings& sizes);
 
-// Returns true if the sizes of all values are valid whenever those of the inputs and outputs are:
-// each computed value is an output, or its extents are some of those of an input or output and its
-// elements are not larger.
+// Returns true if checkSizes() accepts all values whenever it accepts the inputs and outputs. The
+// function returns true only if every other tensor has only extents of the last input or output
+// before it, and no larger elements.
 bool hasOnlySizesOfOperands(const Fusion& fusion);
 
 }  // namespace heddle

@@ -23,7 +23,7 @@ enum class OpKind : uint8_t {
   Pointwise,  // computes each element from the operands' elements at its index; includes casts
   Reduction,  // reduces the axes in attribute `axes`
   Broadcast,  // inserts broadcast axes (extent 1); `axes` are their indices in the output
-  Expand,     // stretches broadcast axes to `sizes`
+  Expand,     // stretches axes of extent 1 to `sizes`
   Reshape,    // gives the elements the new `sizes`, in row-major order
   Permute,    // output axis i is input axis `axes`[i]
   Slice,      // selects elements start, start + step, ... before stop along each axis
@@ -60,9 +60,9 @@ enum class DTypeRule : uint8_t {
 // A typed attribute value. Lists of sizes may contain symbols.
 using Attr = std::variant<bool, int64_t, double, std::string, DType, std::vector<int64_t>,
                           std::vector<Size>>;
-// The types Size and Number occur only in attributes of composite ops (ir/composite/composite.h).
-// The value of such an attribute is a list of one size. The value of a Number may also be an f64
-// literal.
+// An attribute of type Size or Number has a list of one size as its value. The value of a Number
+// may also be an f64 literal. Number occurs only in attributes of composite ops
+// (ir/composite/composite.h).
 enum class AttrType : uint8_t { Bool, Int, Float, Name, DType, Ints, Sizes, Literal, Size, Number };
 
 struct AttrSpec {
@@ -152,8 +152,8 @@ DType computeType(DType dtype);
 DType resultType(const OpDef& op, DType promoted);
 
 // Returns the type to which a pointwise op converts its operands before it computes. `result` is
-// the dtype of the result, `promoted` the common type of the operands. Comparisons and casts
-// compute in computeType(promoted). Other ops compute in computeType(result).
+// the dtype of the result, `promoted` the common type of the operands. Ops with a bool result, and
+// casts, compute in computeType(promoted). Other ops compute in computeType(result).
 DType operandType(const OpDef& op, DType result, DType promoted);
 
 // The kinds of operands in the order in which promoteOperands() considers them: tensors with axes,

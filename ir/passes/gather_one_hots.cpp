@@ -17,7 +17,7 @@ struct OneHotSum {
   ValueId value;
   ValueId index;
   size_t axis;
-  ValueId leaf;  // a source of `value`, with the shape of the operand
+  ValueId leaf;  // a source of `value`, with the shape of the operand of the sum
 };
 
 class OneHots {
@@ -62,7 +62,7 @@ class OneHots {
     const Expression* constant = definition(id);
     if (constant == nullptr || constant->op->kind != OpKind::Constant) return false;
     const Attr& value = *constant->find("value");
-    // The other element of the select is a float, so `false` is not expected here.
+    // `where` selects floats here, so the constant is not a bool.
     if (const auto* number = std::get_if<double>(&value)) return *number == 0;
     const auto* number = std::get_if<int64_t>(&value);
     return number != nullptr && *number == 0;
@@ -77,7 +77,9 @@ class OneHots {
                       });
   }
 
-  // Returns the index tensor if `id` is a broadcast that stretches it along this axis only.
+  // Returns the operand of `id` if `id` is a broadcast along this axis only, and the operand is an
+  // index tensor without sharding that has the extents of all other axes. Otherwise returns
+  // nullopt.
   std::optional<ValueId> indexOf(ValueId id, size_t axis, ValueId operand) const {
     const Expression* broadcast = definition(id);
     if (broadcast == nullptr || broadcast->op->kind != OpKind::Broadcast) return {};
@@ -92,7 +94,8 @@ class OneHots {
     return hasShapeOf(operand, tensor) ? std::optional(index) : std::nullopt;
   }
 
-  // Returns whether each element of `id` is its own position along the axis of `operand`.
+  // Returns whether the value of each element of `id` is the index of the element along the axis of
+  // `operand`.
   bool isPosition(ValueId id, size_t axis, ValueId operand) const {
     const Size extent = fusion_.tensor(operand).domain[axis].extent;
     const Expression* expr = definition(id);
@@ -183,7 +186,8 @@ class Gatherer {
     rewriter_.adopt(result, old);
   }
 
-  // Returns the elements of `id` at the index. The result has one element along the axis.
+  // Returns the elements of `id` that the index tensor selects along the axis. The result has one
+  // element along the axis.
   ValueId pick(ValueId id, size_t axis) {
     if (one_hots_.isOne(id, axis)) return rewriter_.at(id);
     const auto found = picked_.find(id);

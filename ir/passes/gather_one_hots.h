@@ -12,10 +12,12 @@ namespace heddle {
 // becomes `value` at `index`, or 0 if the index is outside of the axis. cross_entropy contains such
 // a sum. The pass computes `value` again, but only at `index`. It reads the tensors from which
 // pointwise ops compute `value` (the *sources*) with take_along_axis, and repeats these ops. The
-// results are bit-identical, except that a sum never gives -0.
+// results are bit-identical, with one exception: if the element is -0, the sum would be +0, but the
+// pass returns -0.
 //
 // The pass does not change a sum in these cases:
-//  - A value is sharded. Each rank then has only a part of the axis.
+//  - The sum is a sum of integers.
+//  - A source or the index is sharded. Each rank then has only a part of the axis.
 //  - A source would have to be stored first, because an op other than a pointwise op or a matrix
 //    product computes it.
 //  - The index or a source is stretched along an axis of the sum.

@@ -35,12 +35,12 @@ class ViewMaterializer {
     } else {
       rewriter_.copyOn(id, {packed(expr.inputs[0], expr.line)});
     }
-    // A hint in the text of a reshape has no effect: the memory of the operand determines its
-    // order.
+    // A hint in the text of a reshape has no effect: the memory of the operand determines the order
+    // of the result.
     rewriter_.fusion().layout(rewriter_.at(expr.outputs[0])).hint.reset();
   }
 
-  // Returns a row-major copy. All reshapes of the value share the copy.
+  // Returns a row-major copy of `source`. All reshapes of `source` share the copy.
   ValueId packed(ValueId source, int line) {
     const auto found = packed_.find(source);
     if (found != packed_.end()) return found->second;

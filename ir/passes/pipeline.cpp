@@ -87,7 +87,8 @@ constexpr Pass kPasses[] = {
     // After propagateSharding, which also checks the shardings of the user. Before the passes that
     // move data.
     {"dropShardings", drop},
-    // After dropShardings, because one rank moves nothing. Before the passes that move data.
+    // After dropShardings, because a job of one rank moves no data. Before the passes that move
+    // data.
     {"moveReusedOutputs", moves},
     // After shardings are chosen, because a copy of an output needs its sharding. Before the passes
     // that move data and choose memory orders.
@@ -95,18 +96,18 @@ constexpr Pass kPasses[] = {
     // After shardings are chosen, because the shardings determine which sums are split over
     // devices.
     {"splitLinear", split},
-    // After splitLinear, because it inserts reductions between the ops that splitLinear separated.
-    // After this pass, only `set` expressions communicate.
+    // After splitLinear, because insertResharding inserts reductions between the ops that
+    // splitLinear separated. After this pass, only `set` expressions communicate.
     {"insertResharding", resharding},
     // After insertResharding, because it joins the reductions that insertResharding inserted.
     {"joinReductions", join},
     // After insertResharding, because a collective may be between a matrix product and its
     // activation.
     {"fuseEpilogue", epilogues},
-    // After insertResharding, because the indices count along unsharded axes.
+    // After insertResharding, because the pass changes only values that are not sharded.
     {"gatherOneHots", oneHots},
-    // After gatherOneHots, which inserts gathers. After insertResharding, because the indices count
-    // along unsharded axes.
+    // After gatherOneHots, which inserts gathers. After insertResharding, because the pass changes
+    // only values that are not sharded.
     {"takeGenerated", taken},
     // After the passes above, which add scalars. Before segmentation, which compares expressions.
     {"mergeScalars", scalars},
@@ -116,9 +117,10 @@ constexpr Pass kPasses[] = {
     // After fuseEpilogue, because an expression that was fused into a matrix product no longer
     // needs a memory order of its own.
     {"followOrders", orders},
-    // After followOrders, because its hints serve collectives and have priority.
+    // After followOrders, because the hints of followOrders serve collectives and have priority.
     {"inferOrders", infer},
-    // After the passes that follow orders, because it changes only values that a reshape reads.
+    // After the passes that follow orders, because it chooses orders only for values that have no
+    // order yet.
     {"orderForReshapes", reshapes},
     // Last, because it needs the final memory orders.
     {"materializeViews", views},

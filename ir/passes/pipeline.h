@@ -11,7 +11,8 @@ namespace heddle {
 
 // Runs the passes of ir/passes/pipeline.cpp in order for a job of `job_size` ranks. The result is
 // ready for segment() (ir/segment/segment.h):
-//  - it has no symbolic sizes: the default sizes decide them (ir/analysis/concretize_sizes.h);
+//  - it has no symbolic sizes (sizes that may be 1): the default sizes decide them
+//    (ir/analysis/concretize_sizes.h);
 //  - the sizes of all meshes are known;
 //  - each expression is needed by an output;
 //  - if the fusion has shardings, each tensor has one; each expression except `set` needs no

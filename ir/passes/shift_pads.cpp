@@ -17,7 +17,7 @@
 namespace heddle {
 namespace {
 
-// The limits of a value that is computed without overflow.
+// The lowest and the highest value that a size can have, computed without overflow.
 struct WidthRange {
   double low, high;
 };
@@ -37,10 +37,10 @@ class WidthRanges {
     }
   }
 
-  // Returns whether a 64-bit integer that wraps at overflow can be used as the low width of a pad
-  // that only shifts. This is so if it equals the size in all runs without overflow, and is above
-  // 2^62 or below -2^62 in all other runs: then it shifts all elements out of the result, like the
-  // exact width.
+  // Returns whether a kernel can compute the size as a 64-bit integer that wraps at overflow, and
+  // use it as the low width of a pad that only shifts. In a run without overflow, the integer
+  // equals the size. In every other run, it must be above 2^62 or below -2^62. It then shifts all
+  // elements out of the result, like the exact width.
   bool mayWrap(const Size& size) {
     visits_ = 64;
     const std::optional<WidthRange> range = rangeOf(size);
@@ -48,7 +48,9 @@ class WidthRanges {
   }
 
  private:
-  // Returns nullopt if the result is wrong modulo 2^64 in a run in which an operand overflows.
+  // Returns the range of the size, computed without overflow. Returns nullopt if the size has too
+  // many operands or contains a division or remainder. Also returns nullopt if an operand of a min
+  // or max may overflow: the wrapped result would not equal the exact one modulo 2^64.
   std::optional<WidthRange> rangeOf(const Size& size) {
     if (--visits_ < 0) return std::nullopt;
     if (size.isConstant()) {

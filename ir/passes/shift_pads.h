@@ -4,10 +4,10 @@
 
 namespace heddle {
 
-// Replaces a pad along an axis whose widths contain scalars, but whose sum contains none, as in
-// `pad(%x, 0.0, lows=[%i], highs=[-%i])`. Such a pad only shifts elements: the scalar decides no
-// size. The widths of a pad are part of a plan, so each value of the scalar would need a plan of
-// its own. In the replacement, the scalar is an operand of a kernel:
+// Replaces a pad along an axis if the low width contains a scalar, but the sum of the low and high
+// width contains none, as in `pad(%x, 0.0, lows=[%i], highs=[-%i])`. Such a pad only shifts
+// elements: no size depends on the scalar. The widths of a pad are part of a plan, so each value of
+// the scalar would need a separate plan. In the replacement, the scalar is an operand of a kernel:
 //
 //   %place = sub(iota(sizes=[n], axis=0), %i)
 //   where(0 <= %place and %place < size of %x, take(%x, %place, axis=0), 0.0)
@@ -17,8 +17,8 @@ namespace heddle {
 // several kernels. These pads do not change:
 // - A pad of an f8 tensor, because `where` accepts no f8.
 // - A pad along an axis that is sharded, or that propagateSharding may shard. A take along a
-// sharded
-//   axis would sum the results of all ranks, but a pad needs only an allgather.
+//   sharded axis would sum the results of all ranks, but a pad needs only an allgather.
+// - A pad whose low width contains a division or remainder.
 // - A pad whose width may overflow 64 bits, as in `%i * %i` with an i64. As a size, this width is
 //   checked, and the error names the pad. The computation in a kernel would give a wrong width. A
 //   width like `%i + 1` is allowed: when it overflows, no element stays inside of the result.

@@ -151,7 +151,8 @@ class AxisClasses {
     if (!isKernelOp(expr)) return;
     const ValueId out = expr.outputs[0];
     const AxisMap map = axisMapOf(fusion_, expr);
-    // Axes of one element correspond to the axis at their position, although they map to no axis.
+    // Here an axis of one element corresponds to the result axis at the same position, although the
+    // axis map has no entry for it.
     const bool by_position = expr.op->kind == OpKind::Pointwise || expr.op->kind == OpKind::Expand;
     const auto& results = map.outputs[0];
     for (size_t i = 0; i < map.inputs.size(); ++i) {
@@ -193,9 +194,11 @@ class AxisClasses {
     if (value.is_scalar) return;
     const TensorView& tensor = value.tensor;
     bool stays = tensor.sharding || tensor.hasFixedOrder() || tensor.layout.hint;
-    // A whole value that is a view of a split value has no buffer that could be the input.
+    // An output that is stored in an input needs its own buffer. If its axes were split, the output
+    // would be a view of the split value.
     stays = stays || is_in_input_[id];
-    // In a reshape, the builder would take the value of a scalar for an extent that may be -1.
+    // The pass inserts reshapes to these extents. In a reshape, an extent that is the value of a
+    // scalar may be -1.
     for (const IterDomain& axis : tensor.domain) stays = stays || axis.extent.hasScalar();
     // A reshape would turn a broadcast axis into an ordinary axis.
     const bool is_reshaped = !isComputedByKernel(id) || isNeededWhole(id);
@@ -226,7 +229,8 @@ class AxisClasses {
     }
   }
 
-  // Splits the class of an axis if `id` is a reshape that this makes unnecessary.
+  // If `id` is a reshape that becomes unnecessary when the class of its axis is split, splits the
+  // class and marks the reshape as removed.
   void split(ExprId id) {
     const Expression& expr = fusion_.expr(id);
     removed_.push_back(false);
@@ -261,12 +265,12 @@ class AxisClasses {
   const ElementLayouts layouts_;
   IdVector<ValueId, Node> first_;     // the node of axis 0
   mutable std::vector<Node> parent_;  // union-find
-  // By class:
-  std::vector<bool> blocked_;
-  std::vector<bool> is_part_;
-  std::vector<bool> has_broadcast_;
-  std::vector<std::optional<Size>> extents_;  // extents of all axes with more than one element
-  std::unordered_map<Node, Sizes> splits_;
+  // The next five members have one entry per class of axes.
+  std::vector<bool> blocked_;                 // the class must stay as it is
+  std::vector<bool> is_part_;                 // the class is a part of an axis that is split
+  std::vector<bool> has_broadcast_;           // a value has a broadcast axis in the class
+  std::vector<std::optional<Size>> extents_;  // the common extent, not counting extents of 1
+  std::unordered_map<Node, Sizes> splits_;    // the parts of each class that is split
   IdVector<ExprId, bool> removed_;
 };
 

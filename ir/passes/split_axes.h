@@ -17,19 +17,25 @@ namespace heddle {
 //   %d = reshape(%c)                    // [n, 256, h]
 //   return mul(%d, broadcast(%w))       // %w: [256]
 //
-// becomes one kernel over [n, 32, 8, h]. It reads views of %x and %w, and the result is a view of
-// its output. A reshape of a value in memory moves no data.
+// becomes one kernel over [n, 32, 8, h]. The kernel reads views of %x and %w, and the result of the
+// fusion is a view of the value that the kernel stores. These views are reshapes of values in
+// memory, which move no data.
 //
 // The pass splits an axis only if all of this is true:
-// - A kernel expression computes the operand of the reshape, and one reads the result.
-// - Each value that shares the axis has the same extent along it, or the extent 1.
+// - The reshape splits or merges exactly one axis. An expression of a kernel computes the operand
+//   of the reshape, and an expression of another kernel reads the result. If the reshape splits the
+//   axis, its result is not an output.
+// - Each value that shares the axis has the same extent along it, or the extent 1. No extent of
+//   these values contains the value of a scalar (`%n`).
 // - No value that shares the axis is sharded, or has a memory order other than row-major.
 // - No value that shares the axis is an output that is stored in an input (`return %y in %x`). A
 //   view of a split value could not be stored there.
 // - No value that shares the axis contains the index along it, or is the result of an op that reads
 //   at computed indices.
-// - The axis is not a part of another axis that the pass splits.
-// - The reshape does not turn a broadcast axis (IterKind::Broadcast) into an ordinary axis.
+// - The axis is not a part of another axis that the pass splits, and no other reshape splits it
+//   into different parts.
+// - Neither this reshape, nor a reshape that the pass would insert, turns a broadcast axis
+//   (IterKind::Broadcast) into an ordinary axis.
 Fusion splitAxes(Fusion fusion);
 
 }  // namespace heddle

@@ -71,8 +71,8 @@ class Generated {
   const IdVector<ValueId, bool> is_output_;
 };
 
-// Writes the expressions that replace a take. They have the axes of its result, with one element
-// along the axes that do not matter.
+// Writes the expressions that replace a take. Their results have the rank of the result of the
+// take. A result that does not depend on an axis has one element along it.
 class TakeWriter {
  public:
   TakeWriter(const Fusion& fusion, const Generated& generated, FusionRewriter& rewriter,
@@ -183,8 +183,8 @@ class TakeWriter {
     }
   }
 
-  // Returns `axes` for an operand of the expression that computes `result`. The index along an axis
-  // of one element is 0.
+  // Returns the list `axes` for an operand of the expression that computes `result`. If the operand
+  // has one element along an axis and `result` has more, the entry becomes -1 (index 0).
   std::vector<int> axesOf(ValueId operand, ValueId result, std::vector<int> axes) const {
     if (fusion_.value(operand).is_scalar) return {};
     for (size_t i = 0; i < axes.size(); ++i) {

@@ -12,7 +12,7 @@ struct ConcreteFusion {
 };
 
 // Returns the fusion without its symbolic sizes, which `sizes` decides, and the same inputs. The
-// ids of the inputs can differ from those in `fusion`.
+// inputs can have other ids than in `fusion`.
 inline ConcreteFusion concreteFor(const Fusion& fusion, const ReferenceInputs& inputs,
                                   const SizeBindings& sizes) {
   ConcreteFusion result{concretizeSizes(fusion, sizes), {{}, {}, inputs.random_seed}};

@@ -103,13 +103,14 @@ struct ReferenceContext {
 };
 
 // Returns the value of an input. A scalar becomes a 0-d tensor. If a scalar is missing, the
-// function uses its default. Throws UserError if an input has no value, or if the type or the sizes
-// of the value differ from the declaration.
+// function returns its default. If a tensor is missing and ReferenceInputs::random_seed is set, the
+// function generates the tensor. Throws UserError if an input has no value, or if the type or the
+// sizes of the value differ from the declaration.
 HostTensor inputValue(const ReferenceContext& context, ValueId id);
 
 // Returns, for each value, the last expression that reads it. The evaluation frees the value after
-// this expression. The id of an output is the one after the last expression, so outputs are never
-// freed. The id of a value that nothing reads is invalid.
+// this expression. The entry of an output is the id after the last expression, so outputs are never
+// freed. The entry of a value that nothing reads is invalid.
 IdVector<ValueId, ExprId> lastUses(const Fusion& fusion);
 
 // Returns whether the expression reads no elements: a Constant or SizeOf.
@@ -122,9 +123,9 @@ HostTensor leafValue(const ReferenceContext& context, const Expression& expr);
 
 // Describes which elements of one operand an expression reads, as linear indices into the dense
 // operand. The output element at coordinates c reads the element with the index offset + sum over i
-// of c[i] * strides[i]. A reduction or matrix product also has inner axes: the reduced axes. It
-// reads, for each output element, all elements that follow from this index by steps of
-// inner_strides along the inner axes.
+// of c[i] * strides[i]. A reduction or matrix product also has inner axes: the reduced axes. For
+// each output element, such an expression reads all elements that follow from this index by steps
+// of inner_strides along the inner axes.
 struct Access {
   int64_t offset = 0;
   std::vector<int64_t> strides;        // per output axis

@@ -10,8 +10,8 @@
 namespace heddle {
 namespace {
 
-// Calls visit(linear, at) for every element of a row-major shape: `linear` is its linear index,
-// `at` has its coordinates.
+// Calls visit(linear, at) for every element of a row-major shape. `linear` is the linear index of
+// the element, and `at` contains the coordinates of the element.
 template <class Visit>
 void forElements(const std::vector<int64_t>& sizes, Visit visit) {
   int64_t count = 1;

@@ -14,9 +14,9 @@ namespace heddle {
 //
 // Each affected value is multiplied by 1 + e. Usually e is random in [-kNoiseUlps, kNoiseUlps)
 // units in the last place of the dtype of the value. Results that combine n elements are an
-// exception. They round n times. If the elements are equal, all these rounding errors can have the
-// same sign and add up. Random errors of the operands would instead cancel each other. For these
-// results, e is + or - a fixed number of units:
+// exception, because they round n times. If the elements are equal, all these rounding errors can
+// have the same sign and add up. Random errors of the operands would instead cancel each other. For
+// results that combine n elements, e is + or - a fixed number of units:
 //  - kNoiseUlps * max(1, log2(n) / 4) for reductions, matrix products, scans and scatters
 //  - kNoiseUlps * max(1, n / 64) for prod. Each multiplication of equal factors may change the
 //    result by the same relative error, in any order of the multiplications.
@@ -25,17 +25,17 @@ namespace heddle {
 //    affected
 //  - f32 and f64 operands of reductions, matrix products, scans and scatters
 // Values of narrower types are not affected, because an error of a few of their units would hide
-// wrong results. A device computes them in f32 and rounds them once, as the reference does.
+// wrong results. A device computes such values in f32. Device and reference both round them once.
 inline constexpr double kNoiseUlps = 4;
 
 class RoundingNoise {
  public:
   explicit RoundingNoise(uint64_t seed) : seed_(seed) {}
 
-  // Add errors to the elements of `value` if it is affected. In addToResult(), `value` is the
-  // result `out` of `expr`; `terms` is the number of elements that one element of the result
-  // combines. In addToOperand(), it is operand number `k` of `expr`. The errors depend on the seed,
-  // on `out` or on `expr` and `k`, and on the position of the element.
+  // Add errors to the elements of `value` if this value is affected. In addToResult(), `value` is
+  // the result `out` of `expr`; `terms` is the number of elements that one element of the result
+  // combines. In addToOperand(), `value` is operand number `k` of `expr`. The errors depend on the
+  // seed, on `out` or on `expr` and `k`, and on the position of the element.
   void addToResult(const Fusion& fusion, const Expression& expr, ValueId out, double terms,
                    HostTensor& value) const;
   void addToOperand(const Expression& expr, size_t k, HostTensor& value) const;

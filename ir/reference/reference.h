@@ -11,8 +11,8 @@ namespace heddle {
 
 // The reference evaluation defines the meaning of a fusion. It is simple and slow. Tests compare
 // the results of every device with the results of the reference. The reference evaluation computes
-// floats in double, and integers and bools in int64. It then rounds each value to its dtype. It
-// ignores shardings, because they do not affect values.
+// floats in double (a few ops in float: OpDef::on_singles), and integers and bools in int64. It
+// then rounds each value to its dtype. It ignores shardings, because they do not affect values.
 
 // The inputs of a run, by value id. Tensors are unsharded. If a scalar is missing, its default is
 // used.
@@ -24,8 +24,8 @@ struct ReferenceInputs {
   std::optional<uint64_t> random_seed = {};
 };
 
-// Returns the sizes, and the values of the inputs that decide sizes, such as `%n`. The functions
-// below add these values themselves.
+// Returns `sizes` together with the values of the inputs that decide sizes, such as `%n`. The
+// functions below call withScalars() themselves.
 SizeBindings withScalars(const Fusion& fusion, const ReferenceInputs& inputs, SizeBindings sizes);
 
 // Returns all outputs in order. A scalar output is a 0-d tensor. The evaluation frees each value

@@ -45,8 +45,8 @@ class CatMatch {
   }
 
  private:
-  // Takes the expression that computes the tensor `id` if its op is `op`, and returns it. Otherwise
-  // returns nullptr.
+  // Adds the expression that computes the tensor `id` to the cat and returns it, if its op is `op`.
+  // Otherwise returns nullptr. In this class, to take an expression means to add it to the cat.
   const Expression* take(ValueId id, std::string_view op) {
     const ExprId definition = fusion_.value(id).definition;
     if (definition == kNoExpr || fusion_.expr(definition).op->name != op) return nullptr;
@@ -56,8 +56,9 @@ class CatMatch {
 
   Size extentOf(ValueId id) const { return fusion_.tensor(id).domain[cat_.axis].extent; }
 
-  // Takes the comparison of `where`, and finds the axis. All comparisons of a cat read the same
-  // index tensor: an iota, with a broadcast axis for each other axis of the result.
+  // Takes the comparison of `where`, and finds the axis of the cat. All comparisons of a cat read
+  // the same index tensor: an iota, with a broadcast axis for each other axis of the result.
+  // Returns false if the comparison reads anything else.
   bool takeIndex(const Expression& where) {
     const Expression* before = take(where.inputs[0], "lt");
     if (before == nullptr || fusion_.value(before->inputs[0]).is_scalar) return false;
@@ -75,14 +76,16 @@ class CatMatch {
     return isIota(broadcast == nullptr ? index_ : broadcast->inputs[0]);
   }
 
-  // Takes the iota [0, 1, ...] `id`, and returns whether it has the extent of the result.
+  // Takes the value `id` if it is an iota. Returns whether it is an iota with one axis, which has
+  // the extent of the result along the axis of the cat.
   bool isIota(ValueId id) {
     const Expression* iota = take(id, "iota");
     return iota != nullptr && fusion_.tensor(id).rank() == 1 &&
            fusion_.tensor(id).domain[0].extent == extentOf(cat_.result);
   }
 
-  // Returns the size that a scalar contains, or nullopt if it is not known here.
+  // Returns the scalar as a size if a `size` op or an integer constant computes it. Otherwise
+  // returns nullopt.
   std::optional<Size> sizeIn(ValueId id) const {
     const Value& value = fusion_.value(id);
     if (!value.is_scalar || value.definition == kNoExpr) return std::nullopt;
@@ -91,7 +94,7 @@ class CatMatch {
       return fusion_.tensor(expr.inputs[0]).domain[expr.axis()].extent;
     }
     if (expr.op->kind != OpKind::Constant) return std::nullopt;
-    // Only an integer is the end of a piece.
+    // The start and the end of a piece are integers.
     const auto* number = std::get_if<int64_t>(expr.find("value"));
     return number == nullptr ? std::nullopt : std::optional<Size>(*number);
   }
@@ -136,8 +139,9 @@ class CatMatch {
     return isIota(moved->inputs[0]) && sizeIn(moved->inputs[1]) == start;
   }
 
-  // Returns whether the piece has the type of the result, except along the axis of the cat. The ops
-  // of a cat could otherwise convert or stretch the piece.
+  // Returns whether the elements of the piece are elements of the result without any change. The
+  // ops of a cat can also convert the piece to another dtype, or repeat its elements along axes
+  // other than the axis of the cat. Such pieces do not fit.
   bool fits(ValueId piece) const {
     const TensorView& mine = fusion_.tensor(piece);
     const TensorView& result = fusion_.tensor(cat_.result);
@@ -150,7 +154,8 @@ class CatMatch {
     return true;
   }
 
-  // Returns whether only expressions of the cat read the values of the cat, apart from its result.
+  // Returns whether all values of the cat except the result are intermediate: only expressions of
+  // the cat read them, and the fusion does not return them.
   bool isClosed() const {
     return std::all_of(taken_.begin(), taken_.end(), [&](ExprId id) {
       const ValueId value = fusion_.expr(id).outputs[0];
@@ -178,7 +183,7 @@ std::vector<Cat> catsOf(const Fusion& fusion) {
   std::vector<Cat> cats;
   std::set<ExprId> taken;
   // Visits the expressions from the last to the first, so that the outer `where` of a cat comes
-  // before its inner ones.
+  // before the inner `where` expressions of this cat.
   for (ExprId id : fusion.exprs().ids().reversed()) {
     if (fusion.expr(id).op->name != "where" || taken.contains(id)) continue;
     std::optional<Cat> cat = CatMatch(fusion, readers, is_output).match(id);

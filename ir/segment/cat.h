@@ -8,8 +8,9 @@
 
 namespace heddle {
 
-// A cat that was found in a fusion: the result consists of pieces, one after the other along an
-// axis. In the fusion it consists of many ops, which select a piece for each element of the result.
+// A cat that was found in a fusion. A cat is a tensor (the result) that consists of pieces, one
+// after the other along an axis. In the fusion, many ops compute the result: for each element, they
+// select the piece that contains it.
 struct Cat {
   // The piece is the result's elements [start, stop) along the axis. The piece and the result have
   // the same dtype and the same extents along all other axes.

@@ -18,8 +18,8 @@ class CatChooser {
         readers_(readersOf(fusion_)),
         is_output_(fusion_.outputFlags()) {}
 
-  // Visits the cats in the order of the fusion. If a cat is a piece of a second cat, it is
-  // therefore visited first.
+  // Visits the cats in the order of the fusion. A cat that is a piece of another cat is therefore
+  // visited before the other cat.
   ChosenCats run() {
     for (Cat& cat : catsOf(fusion_)) {
       if (segmented_.group_of[cat.exprs.front()] < 0) continue;
@@ -70,8 +70,9 @@ class CatChooser {
                        cat.pieces.size(), nameOf(copied[0]->value), copied[0]->why_copied);
   }
 
-  // Returns "" if the kernel that computes the piece can write it into the result. Otherwise
-  // returns the reason.
+  // Returns "" if the piece can be written directly into the result. The writer is the kernel that
+  // computes the piece. If the piece is the result of a chosen cat, the kernels of this cat write
+  // it. Returns the reason if the piece must be copied instead.
   std::string whyCopied(const Cat& cat, ValueId id) const {
     const ExprId definition = fusion_.value(id).definition;
     if (definition == kNoExpr) return "it is an input of the fusion";

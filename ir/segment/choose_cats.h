@@ -8,10 +8,10 @@
 
 namespace heddle {
 
-// The cats of a fusion whose pieces are written into the result.
+// The cats whose pieces are written into the result.
 struct ChosenCats {
   std::vector<Cat> cats;
-  std::vector<std::string> notes;  // for each other cat: a text that names it and gives the reason
+  std::vector<std::string> notes;  // for each other cat that is computed: its name and the reason
 };
 
 // Chooses how each cat of the fusion is computed. There are two ways:

@@ -87,8 +87,8 @@ class ViewChooser {
     return chain;
   }
 
-  // Returns "" if the expressions of `chain`, which ends with `id`, can be views. Otherwise returns
-  // the reason why the result of `id` is stored.
+  // Returns "" if the expressions of `chain` can be views. Otherwise returns the reason why the
+  // result of `id` is stored. `chain` lists the expressions from `id` back to the first one.
   std::string whyStored(ExprId id, const std::vector<ExprId>& chain) {
     const ValueId result = resultOf(id);
     const ValueId base = fusion_.expr(chain.back()).inputs[0];
@@ -151,7 +151,9 @@ class ViewChooser {
             order && sameOrder(*order, rowMajor(tensor.rank()), tensor)};
   }
 
-  // Returns whether the expression is a view of its operand for any strides of the operand.
+  // Returns whether an expression with this op can be a view of its operand. A reshape is a view
+  // only if whyNoReshape() returns "". All other ops listed here are views for any strides of the
+  // operand.
   bool viewsOperand(const Expression& expr) const {
     switch (expr.op->kind) {
       case OpKind::Permute:
@@ -198,7 +200,7 @@ class ViewChooser {
     return strides;
   }
 
-  // Sets the strides of the axes that a reshape splits or merges.
+  // Sets Strides::repeats of the axes that a reshape creates by splitting or merging.
   static void regroup(const Strides& of, const AxisMap& map, Strides& strides) {
     bool repeats = false;
     std::vector<bool> is_kept(strides.repeats.size(), false);
@@ -212,7 +214,8 @@ class ViewChooser {
     }
   }
 
-  // Returns "" if the reshape of a value with these strides is a view.
+  // Returns "" if the reshape of a value with these strides is a view. Otherwise returns the
+  // reason.
   std::string whyNoReshape(const Strides& of, const Expression& reshape) const {
     const TensorView& in = fusion_.tensor(reshape.inputs[0]);
     const AxisMap map = axisMapOf(fusion_, reshape);
@@ -260,7 +263,7 @@ class ViewChooser {
   const Fusion& fusion_;
   const IdVector<ValueId, std::vector<ExprId>> readers_;
   ChosenViews result_;
-  std::map<ValueId, Strides> strides_;  // strides of views, as far as they are decided
+  std::map<ValueId, Strides> strides_;  // the strides of the views that are decided
 };
 
 }  // namespace

@@ -22,14 +22,16 @@ struct ChosenViews {
 // true:
 // - Its kernel stores the result. If only the kernel itself reads the result, the kernel computes
 //   it in registers.
-// - Its operand is in memory, or no other expression of the kernel reads the result. In the second
-//   case the kernel stores the operand instead. Exception: a broadcast repeats no elements, so
-//   storing its operand instead saves no memory. It is a view only if the kernel stores the operand
-//   anyway.
-// - The user requires no memory order for the result.
+// - Its operand is an input of the kernel, directly or through other broadcasts and expands of the
+//   kernel, which then also become views. Otherwise, no other expression of the kernel may read the
+//   result. The kernel then stores the operand instead of the result.
+// - A broadcast of an operand that the kernel computes is a view only if the kernel stores the
+//   operand in any case. A broadcast repeats no elements, so it would save no memory to store the
+//   operand instead.
+// - The user requires no memory order for the result or for a view of it.
 // - No collective, and no library call, reads the result or a view of it. Both need dense memory.
-// - Each reshape of the result, or of a view of it, is a view too. It may merge axes that repeat
-//   elements, but not with other axes.
+// - Each reshape of the result, or of a view of it, is a view too. The reshape may merge axes that
+//   repeat elements with each other, but not with other axes.
 ChosenViews chooseViews(const SegmentedFusion& segmented, const std::set<ExprId>& chosen);
 
 }  // namespace heddle

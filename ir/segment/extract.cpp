@@ -1,4 +1,5 @@
-// Separates a group of a segmented fusion: extract() of ir/segment/segment.h.
+// Implements extract() (ir/segment/segment.h), which makes a group of a segmented fusion a separate
+// fusion.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -45,12 +46,13 @@ class GroupCopier {
  private:
   static bool isNegativeZero(const Expression& expr) {
     const Attr* value = expr.op->kind == OpKind::Constant ? expr.find("value") : nullptr;
-    // No other literal has a negative zero.
+    // Only a literal of type double can be a negative zero.
     const double* number = value == nullptr ? nullptr : std::get_if<double>(value);
     return number != nullptr && *number == 0 && std::signbit(*number);
   }
 
   // Returns whether each axis of the result with more than one element is an axis of an operand.
+  // Operands that the expression reads at computed indices do not count.
   bool hasAxesOfOperands(const Expression& expr) const {
     if (isHostScalar(from_, expr)) return true;
     const AxisMap map = axisMapOf(from_, expr);

@@ -12,7 +12,7 @@ namespace heddle {
 GroupKind kindOf(const Fusion& fusion, const Expression& expr);
 
 // Describes the expression for a message that says why groups are separate, such as "matmul of %y
-// is a library call". `kind` is the kind of its group.
+// is a library call". `kind` is the kind of the group that contains the expression.
 std::string whatItIs(const Fusion& fusion, const Expression& expr, GroupKind kind);
 // Returns the name of an attention in messages, such as "attention backward of %dq".
 std::string whatItIs(const Fusion& fusion, const Attention& attention);

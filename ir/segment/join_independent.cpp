@@ -14,17 +14,17 @@
 namespace heddle {
 namespace {
 
-// A kernel is compared with at most this number of earlier groups, the latest ones.
+// A kernel is compared only with this number of earlier groups: the last ones that it may join.
 constexpr size_t kMostOpenLaunches = 4;
 
 // The facts about one group that decide its joins.
 struct Facts {
-  bool candidate = false;             // a pointwise kernel
+  bool candidate = false;             // a pointwise kernel that may share a launch
   std::vector<size_t> after;          // groups that must run before
   std::set<ValueId> reads;            // tensors with axes
   std::set<ValueId> memory;           // inputs of the fusion whose memory it reads
   boost::dynamic_bitset<> waits_for;  // per collective: whether the group depends on it
-  bool feeds_collective = false;      // a collective depends on the group, or it is one
+  bool feeds_collective = false;      // a collective depends on the group, or the group is one
   bool feeds_library = false;         // a library call depends on the group
   bool allocates = false;             // stores a value in new memory
   bool reads_results = false;         // reads a result of another group
@@ -33,7 +33,7 @@ struct Facts {
   std::string body;  // equal for parts with the same ops
 };
 
-// One launch: a group of the result, and facts about all its parts together.
+// A group of the result: the old groups of which it consists, and facts about all of them together.
 struct Unit {
   std::vector<size_t> groups;
   std::set<std::string> bodies;
@@ -72,7 +72,8 @@ std::string bodyOf(const Fusion& fusion, const Group& group) {
     const Expression& expr = fusion.expr(id);
     text += expr.op->name;
     for (const auto& [key, attr] : expr.attrs) {
-      // Only attributes of this type contain sizes, and the sizes of groups may differ.
+      // Only attributes of the type std::vector<Size> contain sizes. The sizes of groups may
+      // differ.
       if (!std::holds_alternative<std::vector<Size>>(attr)) text += ' ' + printAttr(attr);
     }
     for (ValueId input : expr.inputs) add(input);
@@ -84,7 +85,7 @@ std::string bodyOf(const Fusion& fusion, const Group& group) {
   return text;
 }
 
-// Collects the facts about all groups.
+// Collects the facts about each group.
 class FactFinder {
  public:
   explicit FactFinder(const SegmentedFusion& segmented)
@@ -221,7 +222,9 @@ class IndependentJoiner {
  private:
   const Group& group(size_t g) const { return segmented_.groups[g]; }
 
-  // Adds the group to the last unit that accepts it. Units with the same body come first.
+  // Adds the group to the last unit that accepts it, and returns true. Tries units with the same
+  // body first. If no unit accepts the group, stores the first reason in Group::cuts and returns
+  // false.
   bool join(size_t g) {
     std::optional<std::pair<size_t, Apart>> refused;
     for (const bool same_body : {true, false}) {

@@ -7,7 +7,7 @@
 
 namespace heddle {
 
-// Why two independent kernels do not share a launch.
+// The reason why two independent kernels do not share a launch.
 enum class Apart : uint8_t {
   SharedTensor,  // both read the same tensor with axes
   Devices,       // different ranks run them
@@ -16,7 +16,7 @@ enum class Apart : uint8_t {
   Overlap,       // a library call reads a result while collectives run
   Distance,      // too many groups run between them
   Memory,        // too many values would be in memory at the same time
-  Full,          // the launch has enough parts or bodies
+  Full,          // the launch has as many parts or bodies as it may have
 };
 std::string_view text(Apart why);
 
@@ -28,10 +28,12 @@ std::string_view text(Apart why);
 // them. It joins if all of this is true:
 // - Neither kernel has reductions. All groups on which the kernel depends run before the earlier
 //   group.
+// - The earlier group is one of the last four groups that a kernel may join.
 // - They read no common tensor, except tensors without axes. (Kernels that read a common tensor may
 //   become one kernel instead: ir/segment/siblings.h.)
-// - If one of them stores a result in a reused input (Fusion::reuses()), no other group reads this
-//   input later. A group that reads it earlier counts as a group on which the kernel depends.
+// - If one of them stores a result in a reused input (Fusion::reuses()), no kernel, library call or
+//   collective reads this input later. A group that reads it earlier counts as a group on which the
+//   kernel depends.
 // - Their results are on the same mesh.
 // - No collective depends on one of them, or on a group between them. Both depend on the same
 //   collectives. If there are such collectives, no library call reads their results, because chunks
@@ -42,8 +44,8 @@ std::string_view text(Apart why);
 //   moves before another group. All these values are in memory at the same time.
 // - The group has at most kMostParts parts. A *body* is the generated code of a part. Parts with
 //   the same ops, dtypes and kinds of axes have the same body. The group has one body, or at most
-//   kMostBodies bodies with kMostBodyExprs expressions together. A launch has the registers of its
-//   largest body, and each body takes time to compile.
+//   kMostBodies bodies with kMostBodyExprs expressions together. The reason: every part gets as
+//   many registers as the largest body needs, and each body takes time to compile.
 //
 // The rules do not look at sizes, so every rank joins the same kernels. Within these limits a join
 // always saves time: a block finds its part in less time than a launch takes.

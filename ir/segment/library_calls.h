@@ -6,7 +6,7 @@
 
 namespace heddle {
 
-// Groups that are one library call: attentions and their backwards.
+// Functions for groups that are one library call: attentions and their backwards.
 
 // Replaces each library call that the sizes of a run do not allow
 // (SegmentOptions::attention_for_sizes) by groups of its own ops. `segmented` is a result of
@@ -27,12 +27,12 @@ SegmentedFusion splitCalls(SegmentedFusion segmented, const SegmentOptions& opti
 // before the backward. This is legal, because the backward reads all operands of the forward.
 void reuseForwards(SegmentedFusion& segmented);
 
-// Returns a sentence that says whether the attention and its backward share results, for
-// dumpText().
+// Returns a sentence for dumpText() that says whether the attention shares results with its
+// backward or forward. Returns "" for a forward that no backward reads.
 std::string describeReuse(const Fusion& fusion, const Attention& attention);
 
-// Returns the tensor for the log-sum-exps of a forward with the result `o`: f32, with the axes of o
-// except the width.
+// Returns the type of the tensor for the log-sum-exps of a forward with the result `o`: f32, with
+// the axes of o except the width, in row-major order.
 TensorView logSumsFor(TensorView o);
 
 }  // namespace heddle

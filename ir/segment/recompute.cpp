@@ -80,10 +80,10 @@ class Finder {
                          [](const IterDomain& axis) { return axis.kind != IterKind::Broadcast; });
   }
 
-  // Returns a chain with which other kernels compute the value again. Prefers a chain that reads
-  // only smaller values, then one that reads values in memory. The last choice is a chain that
-  // reads values which the group can store instead, because they have fewer bytes. Returns an empty
-  // chain if there is none. The value should then be stored.
+  // Returns a chain with which other kernels compute the value again. Prefers the chain of a value
+  // that needs no memory (generatedChain()), then a chain that reads values in memory. The last
+  // choice is a chain that reads values which the group can store instead, because they have fewer
+  // bytes. Returns an empty chain if there is none. The value should then be stored.
   Chain shortestChain(ValueId value, int group) {
     std::vector<ValueId> instead;
     Chain chain = generatedChain(value, group);
@@ -94,7 +94,8 @@ class Finder {
     return chain;
   }
 
-  // Returns the chain that computes the value from indices, constant elements and smaller values.
+  // Returns the chain that computes the value from indices, constant elements and values with fewer
+  // axes.
   Chain generatedChain(ValueId value, int group) const {
     Chain chain;
     bool generates = false;
@@ -121,8 +122,9 @@ class Finder {
     return chain;
   }
 
-  // Returns the chain from values in memory. Adds to `instead` the values that the group would have
-  // to store for it. If `may_replace` is false, the chain may need no such values.
+  // Returns a chain that starts from values in memory, or an empty chain if there is none. Adds to
+  // `instead` the values that the group would have to store for the chain. If `may_replace` is
+  // false, the chain may need no such values.
   Chain chainOf(ValueId value, int group, bool may_replace, std::vector<ValueId>& instead) const {
     const ExprId last = fusion_.value(value).definition;
     if (last == kNoExpr || !canRepeat(fusion_.expr(last))) return {};
@@ -135,7 +137,7 @@ class Finder {
       const ValueId id = next.back();
       next.pop_back();
       if (!seen.insert(id).second || fusion_.value(id).is_scalar) continue;
-      if (axesOf(id) < axesOf(value)) continue;  // smaller than the value
+      if (axesOf(id) < axesOf(value)) continue;  // a source with fewer axes does not count
       const ExprId definition = fusion_.value(id).definition;
       const bool inside = definition != kNoExpr && segmented_.group_of[definition] == group;
       const int64_t size = sizeOf(fusion_.tensor(id).dtype);

@@ -21,8 +21,8 @@ struct Recomputed {
 // must be of one of two kinds.
 //
 // Values of the first kind need no memory: pointwise ops compute them from indices (iota), constant
-// elements (full) and smaller values. Random numbers are an example. For values of the second kind,
-// all of this is true:
+// elements (full) and values with fewer axes. Random numbers are an example. For values of the
+// second kind, all of this is true:
 // - Pointwise ops without function calls and divisions compute the value from values in memory, its
 //   *sources*. A source may also be a tensor with fewer axes that the storing kernel computes. This
 //   kernel then stores this tensor instead of the value. If such sources do not suffice, the kernel
@@ -30,12 +30,12 @@ struct Recomputed {
 //   sources.
 // - Take all sources with the same axes as the value. Together they have at most as many bytes per
 //   element as the value, and at least one byte.
-// If a value of the second kind is computed again, no kernel writes or reads it. This saves at
-// least half of the traffic of the value and its sources, or a quarter if another value is stored
-// instead.
+// If a value of the second kind is computed again, no kernel writes or reads it. Each reader reads
+// the sources instead. With one reader this saves at least half of the traffic of the value, or a
+// quarter if another value is stored instead.
 //
-// `copies` are the expressions of segmented.fusion that an earlier call inserted.
-// Recomputed::copies also contains these.
+// `copies` are the expressions of segmented.fusion that an earlier call inserted. If the fusion
+// changes, Recomputed::copies contains both the old and the new copies.
 Recomputed recomputeAcrossCuts(const SegmentedFusion& segmented, const std::set<ExprId>& copies);
 
 }  // namespace heddle

@@ -212,9 +212,9 @@ class Segmenter {
     }
   }
 
-  // Returns the groups whose data the fusion returns or another of these groups reads, in the order
-  // of execution. The other groups are not needed, for example because only the size of a result is
-  // used.
+  // Returns the needed groups, in the order of execution. A group is needed if the fusion returns
+  // one of its results, or if another needed group reads one. A group is not needed if, for
+  // example, only the size of a result is used.
   std::vector<ExprId> neededGroups() {
     IdVector<ValueId, bool> needed(fusion_.values().size(), false);
     for (ValueId output : fusion_.outputs()) needed[output] = true;
@@ -300,7 +300,7 @@ class Segmenter {
     return whatItIs(fusion_, fusion_.expr(other), kinds_[other]);
   }
 
-  // Returns how the value becomes a piece of the cat.
+  // Returns a text that states how the value becomes a piece of the cat.
   std::string placeIn(const Cat& cat, ValueId value) const {
     const std::string& result = fusion_.value(cat.result).name;
     const auto piece = std::find_if(cat.pieces.begin(), cat.pieces.end(),
@@ -362,7 +362,7 @@ SegmentedFusion segment(const Fusion& fusion, const SegmentOptions& options) {
 
 SegmentedFusion segmentForAllSizes(const Fusion& fusion, const SegmentOptions& options) {
   SegmentedFusion segmented = Segmenter(fusion).run(options);
-  // There are several rounds: a copy may bring a value into a kernel, which can then compute a
+  // Runs several rounds, because a copy may bring a value into a kernel, which can then compute a
   // further value again.
   constexpr int kMostRounds = 2;
   std::set<ExprId> copies;

@@ -14,10 +14,10 @@ namespace heddle {
 enum class GroupKind : uint8_t { Kernel, Library, Communication, Metadata, Cat };
 std::string_view name(GroupKind kind);
 
-// Why a group was not merged with another group.
+// The reason why a group was not merged with another group.
 struct Cut {
   ValueId value = kNoValue;  // a result of the group that the other group reads; kNoValue: none
-  ExprId other = kNoExpr;    // an expression of the other group; kNoExpr: any group
+  ExprId other = kNoExpr;  // an expression of the other group; kNoExpr: `why` applies to all groups
   std::string why;
 };
 
@@ -54,13 +54,13 @@ struct SegmentedFusion {
   // - for each attention or backward that did not become one library call, if
   //   SegmentOptions::attention is set
   // - for each cat that did not become a group of the kind Cat
-  // - for each expand that a kernel stores although its value could be a view of memory
+  // - for each expand that is not a view of memory, because a kernel stores its result
   std::vector<std::string> notes;
   // The number of library calls that splitCalls() has replaced (ir/segment/library_calls.h).
   int64_t split_calls = 0;
 };
 
-// Each function must return the same result on every rank of a job.
+// Options of segment(). Each function must return the same result on every rank of a job.
 struct SegmentOptions {
   // Returns "" if a library of the device can compute this attention in one call for some sizes.
   // Otherwise returns the reason why it cannot for any sizes. If the function is not set, the ops
@@ -88,18 +88,19 @@ SegmentedFusion segmentForAllSizes(const Fusion& fusion, const SegmentOptions& o
 
 // Returns the group as a separate fusion. Inputs and outputs keep their names. If several
 // expressions on the same axes are equal, the fusion contains only the first one, and the ones
-// whose results are outputs.
-// Constants that the group reads are copied; all other scalars become scalar inputs. Meshes and
-// shardings are copied too, because they determine which axes of a value are split over devices.
+// whose results are outputs. Constants that the group reads are copied; all other scalars become
+// scalar inputs. Meshes and shardings are copied too, because they determine which axes of a value
+// are split over devices. The parts of a group (Group::parts) share no expressions in the result.
 Fusion extract(const SegmentedFusion& segmented, const Group& group);
 
-// Returns the text of the fusion, with the number of the group before each expression. A list of
-// the groups follows, with the reason for each join and split. The moves of data between devices
-// (ir/passes/sharding/reshard_moves.h) are at the end.
+// Returns the text of the fusion, with the number of the group before each expression. After the
+// fusion, the text lists the groups with the reason for each join and split. It ends with the
+// notes, the memory orders of stored values, and the moves of data between devices
+// (ir/passes/sharding/reshard_moves.h).
 std::string dumpText(const SegmentedFusion& segmented);
 // Returns the graph of expressions as Graphviz text, with one cluster per group.
 std::string dumpDot(const SegmentedFusion& segmented);
-// Returns expressions and groups as JSON.
+// Returns the expressions, the groups and the memory orders of stored values as JSON.
 std::string dumpJson(const SegmentedFusion& segmented);
 
 }  // namespace heddle

@@ -201,8 +201,8 @@ struct SegmentGraph::Impl {
   std::vector<bool> in_group;
   std::vector<std::vector<ExprId>> members;  // per representative
   std::vector<size_t> position;              // position of each representative in the order
-  std::vector<size_t> mark;                  // the last search that has found the group
-  std::vector<size_t> mark_before;           // the same for backward searches of isBetween()
+  std::vector<size_t> mark;         // the number of the last search that has found the group
+  std::vector<size_t> mark_before;  // the same for backward searches of isBetween()
   size_t epoch = 0;
 };
 

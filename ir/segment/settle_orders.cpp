@@ -14,7 +14,7 @@
 namespace heddle {
 namespace {
 
-// The axes that a kernel reduces. They are the axes of its rows.
+// The axes that a kernel reduces. Each row of the kernel lies along these axes.
 class KernelRows {
  public:
   KernelRows(const Fusion& fusion, const Group& group) : fusion_(fusion), axes_(fusion) {
@@ -25,7 +25,7 @@ class KernelRows {
                             [&](ValueId id) { return hasRowAxis(id); });
   }
 
-  // Returns whether the kernel reduces rows and then computes values along the same rows.
+  // Returns whether the kernel reduces rows and also stores a value that has axes of the rows.
   bool hasRows() const { return has_rows_; }
 
   // Returns whether the value has axes of a row, and another axis is innermost in this order.

@@ -5,15 +5,18 @@
 namespace heddle {
 
 // Removes the hinted memory order of a value if the order slows down a segment that reads or stores
-// the value. The value is then row-major. One segment stores the value and others read it. All of
-// them use the same order, because a slot of the host program has one order. Required and needed
-// orders never change. Notes (ir/passes/orders/order_notes.h) say which segment refused a hint.
+// the value. (A hint is a memory order that a pass of ir/passes/orders suggests.) The value is then
+// row-major. One segment stores the value and others read it. All of them use the same order,
+// because a slot of the host program has one order. An order that the user requires, or that an
+// operation needs, never changes. Notes (ir/passes/orders/order_notes.h) say which segment refused
+// a hint.
 //
 // These segments refuse a hint:
 //  - A kernel of several sweeps over rows, for example a softmax. It refuses if the reduced axes
 //    would not be innermost in a value that it reads or stores. Each sweep would then read elements
-//    that are not neighbours. The kernel refuses only if all its hints of this kind can be removed;
-//    if only some were removed, it would have to transpose.
+//    that are not neighbours. The kernel refuses only if the removal makes the reduced axes
+//    innermost in all values that it reads or stores. Otherwise it would have to transpose in any
+//    case.
 //  - A call that computes an attention. It refuses if the last axis of an operand would not be
 //    innermost. The library would then copy the operand.
 // A hint can be removed if only kernels and library calls compute and read the value. The value

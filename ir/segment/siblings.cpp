@@ -10,8 +10,8 @@ namespace {
 
 using Readers = IdVector<ValueId, std::vector<ExprId>>;
 
-// The number of groups with which a new reader of a value is compared. The limit bounds the time
-// for a value with many readers.
+// A reader of a value is compared with at most this number of other groups that read the value.
+// This limits the time for a value with many readers.
 constexpr size_t kMostOpen = 4;
 
 class SiblingJoiner {

@@ -10,20 +10,23 @@
 
 namespace heddle {
 
-// Merges kernels that read the same tensor, so that it is read once. For example, the sums of g and
-// of g * x over the same axis become one kernel.
+// Merges kernels that read the same tensor, so that the tensor is read only once. For example, the
+// sums of g and of g * x over the same axis become one kernel.
 //
 // Two kernels are merged if all of this is true:
-// - Both read a value that neither computes, and not at computed indices. The value has all axes of
-//   both kernels, and is not sharded. (If it were sharded, a collective could wait for one result,
-//   and would start later.)
+// - Both read a value that neither computes, and they do not read it at computed indices. No value
+//   of the two kernels has more axes than this value.
+// - The value is not sharded. (Otherwise a collective could need only one of the results, and would
+//   have to wait for both.)
 // - Together they satisfy the rules of kernels (ir/analysis/kernel_rules.h), have at most
 //   kMostSiblingExprs expressions, and store at most kMostSiblingStores values. More values would
 //   need too many registers.
 // - No other group has to run between the two.
+// - The earlier kernel is one of the last four kernels that read the value before the later one.
+//   This limits the time of the search.
 //
 // `is_kernel` says whether an expression belongs to a generated kernel. Returns the reason for each
-// merge, with an expression of the merged group.
+// merge, and an expression of the merged group.
 inline constexpr size_t kMostSiblingExprs = 64;
 inline constexpr size_t kMostSiblingStores = 8;
 std::vector<std::pair<ExprId, std::string>> joinSiblings(

@@ -1,4 +1,4 @@
-// splitCalls() of ir/segment/library_calls.h.
+// Implements splitCalls() (ir/segment/library_calls.h).
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -82,9 +82,10 @@ class SplitCall {
     }
   }
 
-  // Adds the expressions whose operands exist. Call this function once for each expression of the
-  // call, at the position of this expression in the old fusion. Its result then exists after this
-  // position, because all values on which it depends exist.
+  // Adds to the new fusion all expressions of the call whose operands exist there. Call this
+  // function once for each expression of the call, at the position of this expression in the old
+  // fusion. The result of the expression then exists after this position, because all values on
+  // which it depends exist.
   void addReady(FusionRewriter& rewriter) {
     const Fusion& inner = segmented_.fusion;
     for (size_t i = 0; i < inner.inputs().size(); ++i) {
@@ -191,7 +192,8 @@ class CallSplitter {
   }
 
  private:
-  // Lets a backward compute the results of its forward again.
+  // Removes the forward from a backward (Attention::forward). The backward then computes the
+  // results of the forward again. For a forward attention, does nothing.
   void forgetForward(Group& group) const {
     const ValueId forward = std::exchange(group.attention->forward, kNoValue);
     const bool is_read = std::ranges::any_of(group.exprs, [&](ExprId id) {
@@ -200,10 +202,11 @@ class CallSplitter {
     if (!is_read) std::erase(group.inputs, forward);
   }
 
-  // A forward and a backward share results only if both are still library calls.
+  // Corrects Attention::forward and Attention::keeps_log_sums after calls were split. A forward and
+  // a backward share results only if both are still library calls.
   void separateForwards() {
     std::vector<ValueId> forwards;  // forwards of the library calls
-    std::vector<ValueId> needed;    // by backwards that are library calls
+    std::vector<ValueId> needed;    // forwards that backward library calls read
     for (size_t g = 0; g < splits_.size(); ++g) {
       if (!from_.groups[g].attention || splits_[g]) continue;
       const Attention& one = *from_.groups[g].attention;

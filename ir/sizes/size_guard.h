@@ -22,8 +22,9 @@ struct SizeGuard {
 using SizeSources = std::map<std::string, std::string>;
 
 // Throws UserError if a guard does not hold, or if one of its sizes has no value. The message
-// contains the source of the guard and the two sizes. If a size contains the value of an input, the
-// message also contains the values and origins of the symbols.
+// contains the source of the guard and the sizes. With `sources`, it also contains the values and
+// origins of the symbols. It omits symbols whose tensor the source of the guard already names,
+// unless a size contains the value of an input.
 void checkGuards(const std::vector<SizeGuard>& guards, const SizeBindings& sizes,
                  const SizeSources& sources = {});
 

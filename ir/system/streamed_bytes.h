@@ -24,11 +24,11 @@ inline int64_t bytesOfLastCache() {
 
 // Returns the fewest bytes of outputs that a kernel on the CPU should store around the caches. The
 // environment variable HEDDLE_CPU_STREAM_BYTES sets this number; text that is no positive number is
-// ignored. Otherwise it is the size of the last cache, because the cache cannot keep a larger
-// output for the next reader. A process with fewer than four CPUs at the first call streams
-// nothing, because its cores, and not the memory, limit the speed. On one core of an AMD EPYC 9005,
-// a streamed gelu took 1.2 times as long. Every new plan calls this function once per kernel, so it
-// asks the system only once.
+// ignored. Without the variable, the function returns the size of the last cache, because the cache
+// cannot keep a larger output for the next reader. A process with fewer than four CPUs at the first
+// call streams nothing, because its cores, and not the memory, limit the speed. On one core of an
+// AMD EPYC 9005, a streamed gelu took 1.2 times as long. Every new plan calls this function once
+// per kernel, so it asks the system only once.
 inline int64_t leastStreamedBytes() {
   static const int64_t last_cache = bytesOfLastCache();
   if (const char* given = std::getenv("HEDDLE_CPU_STREAM_BYTES")) {

@@ -18,7 +18,8 @@ FileDescriptor openFolder(const std::string& path) {
   return FileDescriptor(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
-// Returns false if another process holds the lock or has removed the folder.
+// Locks the folder. Returns false if another process holds the lock or has removed the folder.
+// Returns true if the file system has no locks for folders.
 bool lockFolder(const FileDescriptor& folder) {
   if (flock(folder.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
   struct stat status {};

@@ -13,8 +13,8 @@ namespace heddle {
 
 // Rules for meshes and types that a user declares. The parsers of the text form and
 // host::ProgramBuilder (host/builder/program_builder.h) share them, so both report an error in the
-// same words. Each function returns "" if the declaration keeps the rule. Otherwise it returns the
-// text of the error, without a position.
+// same words. Each function whose name ends with Violation, and MeshAxisUse::use(), returns "" if
+// the declaration keeps the rule. Otherwise it returns the text of the error, without a position.
 
 // Checks whether `axis` may follow the axes that the mesh already has.
 std::string meshAxisViolation(const DeviceMesh& mesh, MeshAxis axis);
@@ -22,7 +22,8 @@ std::string meshSizeViolation(int64_t size);  // checks the size of one axis
 // Checks that at most one axis takes its size from the job.
 std::string jobAxesViolation(const DeviceMesh& mesh);
 std::string meshDevicesViolation(const DeviceMesh& mesh);
-// Checks a list of ranks that the user has given. The list may be empty.
+// Checks the ranks of a mesh for which the user has written a list of ranks. An empty list breaks
+// the rule.
 std::string meshRanksViolation(const DeviceMesh& mesh);
 // Checks whether one more mesh may be declared after `meshes`.
 std::string meshCountViolation(const Meshes& meshes);
@@ -41,7 +42,8 @@ inline const char* const kContiguousOfValue = "contiguous describes inputs only"
 // before "order=".
 std::string inputOrderViolation(const std::string& prefix);
 
-// Checks that a sharding uses each mesh axis at most once.
+// Checks that a sharding uses only axes of the mesh, and each of them at most once. Call use() for
+// each mesh axis in the sharding.
 class MeshAxisUse {
  public:
   explicit MeshAxisUse(const DeviceMesh& mesh) : mesh_(mesh) {}

@@ -155,7 +155,8 @@ std::string listOps() {
   return text;
 }
 
-// One literal contains the prose, so that it reads like the page. One table per kind of op follows.
+// One string literal contains the prose of the page, so that the source reads like the page. After
+// the prose, the page has one table per kind of op.
 std::string opsMarkdown() {
   const std::vector<Listed> all = everyOp();
   std::string text = R"(# The ops

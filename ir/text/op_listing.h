@@ -4,8 +4,8 @@
 
 namespace heddle {
 
-// List the ops that a fusion may call: the op table (ir/ops/op.h) and the composite ops
-// (ir/composite/table.h).
+// Functions that list the ops which a fusion may call: the op table (ir/ops/op.h) and the composite
+// ops (ir/composite/table.h).
 
 // Returns one line per op with its name, kind, operands, attributes and types. The line of a
 // composite op has a summary instead of types. Operands and attributes in brackets are optional.

@@ -265,7 +265,7 @@ class FusionParser {
       if (name == at.text) in_.failAt(at, fmt::format("{} is given twice", at.text));
     }
     attrs.emplace_back(at.text, parseAttr(in_, spec->type));
-    // Only attributes of this type contain sizes.
+    // Only attributes of the type std::vector<Size> contain sizes.
     if (auto* sizes = std::get_if<std::vector<Size>>(&attrs.back().second)) {
       for (Size& size : *sizes) size = resolved(at, size);
     }

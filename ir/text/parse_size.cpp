@@ -57,7 +57,9 @@ class SizeParser {
     }
   }
 
-  // Returns false after a value, because its text may have quotes.
+  // Returns whether no space separates the next token from the token before it. Always returns
+  // false after a value: Token::text lacks the `%` and possible quotes, so it does not give the end
+  // of the value.
   bool adjacent() const {
     const Token& left = in_.tokens()[in_.position() - 1];
     const Token& right = in_.peek();

@@ -14,7 +14,8 @@ namespace {
 
 constexpr size_t kColumns = 100;
 
-// Returns whether the attribute is an optional flag that is off. Such flags are not printed.
+// Returns whether the attribute is an optional flag with the value false. Such flags are not
+// printed.
 bool isDefault(const OpDef& op, const std::string& name, const Attr& attr) {
   const bool* flag = std::get_if<bool>(&attr);
   if (flag == nullptr || *flag) return false;

@@ -41,7 +41,7 @@ class SuffixParser {
   }
 
  private:
-  // Parses one part of the suffix. Returns false if there is none.
+  // Parses one part of the suffix. Returns false if no further part follows.
   bool part() {
     Token at = in_.peek();
     if (at.kind != TokenKind::Word) return false;

@@ -181,8 +181,8 @@ HostTensor randomElements(DType dtype, const std::vector<int64_t>& sizes,
     counts.push_back(0);
     for (const IndexRange& range : ranges) counts.back() += range.end - range.begin;
   }
-  // The tensor comes before the lists of indices: its constructor throws if there are too many
-  // elements, and the lists could then exhaust the memory.
+  // Create the tensor before the lists of indices: the constructor of the tensor throws if there
+  // are too many elements. In this case the lists could exhaust the memory.
   HostTensor tensor(dtype, counts);
   std::vector<std::vector<int64_t>> indices;  // per axis except the last
   for (size_t axis = 0; axis + 1 < axes.size(); ++axis) indices.push_back(indicesOf(axes[axis]));

@@ -63,8 +63,8 @@ struct Block {
 };
 Block blockOf(int64_t n, const DeviceMesh& mesh, const std::vector<MeshAxis>& axes, int64_t rank);
 
-// Returns the Block::alloc that blockOf() computes, as a symbolic size. It is the same on all
-// ranks.
+// Returns the Block::alloc that blockOf() computes, as a symbolic size. All ranks have the same
+// Block::alloc.
 Size allocBlock(const Size& n, const DeviceMesh& mesh, const std::vector<MeshAxis>& axes);
 
 }  // namespace heddle

@@ -13,8 +13,8 @@ namespace heddle {
 enum class IterKind : uint8_t {
   Iteration,  // an ordinary axis
   Broadcast,  // extent 1; stretches to any extent; layouts and shardings ignore the axis
-  // An axis whose extent may be 1 in a run, in which case it broadcasts (Fusion::symbolic_sizes).
-  // It occurs only until heddle has compiled the fusion for the sizes of a run.
+  // An axis whose extent may be 1 in a run (Fusion::symbolic_sizes). In such a run, the axis
+  // broadcasts. It occurs only until heddle has compiled the fusion for the sizes of a run.
   Symbolic,
   // An axis that an expression reduces. It occurs in the iteration space of the expression, never
   // in a tensor.
@@ -36,9 +36,9 @@ using AxisOrder = std::vector<int64_t>;
 struct Layout {
   struct Observed {
     AxisOrder order;
-    // For each logical axis: whether no gap separates its consecutive elements. Its stride then
-    // equals stride * extent of the next inner axis in `order`, or 1 for the innermost axis. Always
-    // true for an axis of one element.
+    // For each logical axis: whether no gap separates consecutive elements along the axis. The
+    // stride of the axis then equals stride * extent of the next inner axis in `order`, or 1 for
+    // the innermost axis. Always true for an axis of one element.
     std::vector<bool> contiguous;
     bool operator==(const Observed&) const = default;
   };
@@ -53,7 +53,7 @@ struct Layout {
   bool operator==(const Layout&) const = default;
 };
 
-// A tensor value. Its extents are unsharded sizes, even if it has a sharding.
+// The type of a tensor value. The extents are unsharded sizes, even if the tensor has a sharding.
 struct TensorView {
   DType dtype = DType::F32;
   std::vector<IterDomain> domain;

@@ -8,8 +8,8 @@ namespace heddle {
 namespace {
 
 // Returns, for each axis of the operand, the corresponding axis of the result, or -1 if there is
-// none. If the op reads or writes at other indices along an axis, the result axis with the same
-// index corresponds to it.
+// none. An op such as flip or scatter reads or writes at other indices along an axis. The result
+// axis at the same position then corresponds to the operand axis.
 std::vector<int64_t> resultAxes(const Fusion& fusion, const Expression& expr, const AxisMap& map,
                                 size_t operand) {
   const std::vector<int>& result = map.outputs[0];
@@ -43,7 +43,8 @@ bool comesBefore(const Decider& a, const Decider& b) {
   return a.bytes > b.bytes;
 }
 
-// Returns the result axes in the memory order of the operand.
+// Returns the result axes that correspond to axes of the operand, in the memory order of the
+// operand.
 AxisOrder sharedAxes(const Decider& decider) {
   AxisOrder shared;
   for (int64_t axis : decider.known->order) {

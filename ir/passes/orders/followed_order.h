@@ -7,7 +7,7 @@
 
 namespace heddle {
 
-// What inferOrders (ir/passes/orders/infer_orders.h) knows about the memory order of a value.
+// The memory order of a value, as far as inferOrders (ir/passes/orders/infer_orders.h) knows it.
 struct KnownOrder {
   AxisOrder order;
   // Per axis: whether its elements come from memory. False for axes of one element, stretched axes
@@ -16,17 +16,18 @@ struct KnownOrder {
   // Whether results may follow the order. False if a collective needs the order: followOrders
   // decides whether results follow it.
   bool is_followed = true;
-  std::string from;  // the input from which the order comes: "input %x"
+  std::string from;  // the origin of the order: "input %x", "required order of %y"
 };
 
 // Returns the memory order that the result of an expression should have, by these rules:
-//  - The operand with the most axes in memory decides, then the one with the widest type, then the
-//    first one. Sizes decide nothing, so a program is valid for all sizes.
+//  - One operand decides: the operand with the most axes in memory. Among several of these, the one
+//    with the widest type decides, or the first one if the types are equally wide. Sizes have no
+//    influence, so that a program is valid for all sizes.
 //  - The axes that the result shares with this operand keep its order. All other axes of the result
 //    precede them.
 //  - The columns of a matrix product stay innermost.
 //  - If the shared axes are in ascending order, the result is row-major.
-// `known` has the orders of the operands. KnownOrder::from of the result is the one of the deciding
+// `known` has the orders of the operands. The result has the same KnownOrder::from as the deciding
 // operand.
 KnownOrder orderAfter(const Fusion& fusion, const Expression& expr,
                       const IdVector<ValueId, KnownOrder>& known);

@@ -76,9 +76,10 @@ class OrderInferrer {
     return known;
   }
 
-  // The axes that an expand repeats become the outermost axes. If a reader refuses this order, but
-  // accepts each repeated axis next to the axis before it, this function chooses the second order.
-  // For example, a reshape merges these two axes if an image is enlarged.
+  // orderAfter() makes the axes that an expand repeats the outermost axes. If a reader refuses this
+  // order, but accepts each repeated axis directly after the axis before it, this function chooses
+  // the second order. For example, code that enlarges an image repeats pixels along a new axis, and
+  // a reshape then merges this axis with the axis before it.
   void keepPlaces(const Expression& expand, KnownOrder& known) const {
     const ValueId out = expand.outputs[0];
     const TensorView& in = fusion_.tensor(expand.inputs[0]);
@@ -98,7 +99,9 @@ class OrderInferrer {
     if (refusals_.whyNot(out, kept).empty()) known.order = kept;
   }
 
-  // Returns whether the value may get the hint: its op and its readers accept the order.
+  // Sets the hint of the value and returns true if the op that computes the value and all readers
+  // accept the order. Otherwise returns false. Adds a note in both cases. Returns false without a
+  // note if the order is row-major or results may not follow it.
   bool mayHint(ValueId id, const KnownOrder& known) {
     const Value& value = fusion_.value(id);
     if (sameOrder(known.order, rowMajor(value.tensor.rank()), value.tensor)) return false;
@@ -126,9 +129,10 @@ class OrderInferrer {
     return known;
   }
 
-  // A reshape that is a view has the order of its memory, and no reader can change it. The order of
-  // its operand was chosen with regard to these readers (OrderRefusals). Other reshapes read a
-  // copy.
+  // The result of a reshape that is a view has the order of the operand's memory. Its readers
+  // cannot change this order. They were asked when the order of the operand was chosen
+  // (OrderRefusals). The result of any other reshape is row-major, because the reshape reads a
+  // row-major copy.
   KnownOrder knownReshape(const Expression& expr) const {
     const ValueId out = expr.outputs[0];
     const ValueId in = expr.inputs[0];

@@ -9,20 +9,21 @@ namespace heddle {
 // pointwise ops, norms, reductions, cat, and reshapes that keep the channel axis.
 //
 // The pass visits the expressions once, forward from the inputs. orderAfter()
-// (ir/passes/orders/followed_order.h) has the rules for one expression. Its operands already have
-// their final orders.
+// (ir/passes/orders/followed_order.h) has the rules for one expression. When the pass visits an
+// expression, the operands already have their final orders.
 //  - The order of an input is its observed layout. In a job of one rank, heddle observes the
 //    layouts of each run. In a job of several ranks, only the orders in the text count, because all
 //    ranks must have the same program.
 //  - A value with a required or needed order, or with a hint of an earlier pass, keeps it. A `set`
-//    without an order follows its operand only if it would copy nothing without this pass.
-//    Otherwise it is a copy in row-major order.
-//  - Results follow a required order as they follow the order of an input. They do not follow an
-//    order that a collective needs, except where followOrders decided so.
+//    without an order follows its operand only if the two already are the same data
+//    (ReshardStep::Kind::Same). Every other `set` without an order is a row-major copy.
+//  - A required order has the same effect on results as the order of an input. An order that a
+//    collective needs has no such effect: followOrders has already decided which results follow it.
 //  - If the op or a reader of the result would need a copy for the hinted order (OrderRefusals in
-//    ir/passes/orders/order_refusals.h), the result stays row-major. Its readers follow this order.
+//    ir/passes/orders/order_refusals.h), the result stays row-major. Readers of the result then
+//    follow the row-major order.
 //  - Permutes, slices and reshapes that are views get no hint: their operand determines their
-//    order. An order of a value is refused if a reader of one of its views refuses it.
+//    order. If a reader of a view of a value refuses an order, the value does not get this order.
 //  - Notes say where each hint comes from and why a hint was undone (order_notes.h).
 //
 // The pass runs after insertResharding and followOrders, which serve collectives, and before

@@ -43,7 +43,8 @@ class OrderChooser {
   }
 
  private:
-  // Records the order that the base of the operand must have so that the operand is row-major.
+  // Records the order that the base must have so that the operand of the reshape is row-major. The
+  // base is the value of which the operand is a permuted view.
   void want(const Expression& reshape) {
     const ValueId view = reshape.inputs[0];
     const ValueId base = baseOf(fusion_, view);

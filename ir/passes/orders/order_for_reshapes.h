@@ -18,7 +18,8 @@ namespace heddle {
 //  - A pointwise op, a reduction or a matrix product computes the value. For a matrix product, the
 //    last axis is innermost in the hinted order.
 //  - Only permutes read the value, and it is not an output of the fusion.
-//  - The value has no order that the user requires, and no hinted order yet.
+//  - The value has no order that the user requires or that an operation needs, and no hinted order
+//    yet.
 //  - All reshapes that read a permuted view of the value need the same order, and none is a view
 //    already.
 //  - No reader of the value or of its views refuses the order (OrderRefusals in

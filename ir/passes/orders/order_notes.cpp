@@ -42,7 +42,8 @@ std::string operationIn(const Fusion& fusion, const Expression& expr) {
   }
 }
 
-// Returns the operation that needs an order of the value. If several do, prefers a collective.
+// Returns the operation that needs an order of the value. If several operations do, prefers a
+// collective. If none is found, returns a general text.
 std::string needOf(const Fusion& fusion, ValueId id) {
   std::string need;
   for (const Expression& expr : fusion.exprs()) {

@@ -26,7 +26,8 @@ inline constexpr const char* kOrderAnnotation = "orders";
 // Adds the notes that the fusion does not have yet.
 void addOrderNotes(Fusion& fusion, const std::vector<OrderNote>& notes);
 
-// Returns where the hint of the value comes from: "input %x".
+// Returns where the hint of the value comes from, for example "input %x". Returns "the text" if no
+// note states the origin.
 std::string hintOrigin(const Fusion& fusion, ValueId id);
 
 // The memory order of one value, or a hint that was undone.
@@ -41,12 +42,12 @@ struct ValueOrder {
 
 std::string_view name(ValueOrder::Kind kind);  // "required", "needed", "hinted"
 
-// Returns the orders of the values, and the hints that were undone. A value that is stored in
-// row-major order without a requirement, need or hint has no entry.
+// Returns the orders of the values that have a required, needed or hinted order, and the hints that
+// were undone.
 std::vector<ValueOrder> ordersOf(const Fusion& fusion, const std::vector<ValueId>& values);
 
-// Returns one line for each of the values that has a memory order other than row-major, and one
-// line for each hint that was undone. Returns "" if there are none. For example:
+// Returns one line for each of the values that has a required, needed or hinted memory order, and
+// one line for each hint that was undone. Returns "" if there are none. For example:
 //   %y: order [0, 2, 3, 1], hint from input %x
 //   %z: hint [1, 0] from input %x was undone: reshape %r needs a row-major operand
 //   %w: order [1, 0], required by the user

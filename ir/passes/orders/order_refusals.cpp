@@ -63,7 +63,7 @@ std::string OrderRefusals::whyNot(ValueId id, const AxisOrder& order) const {
 }
 
 std::string OrderRefusals::whyNotReader(ValueId first, const AxisOrder& first_order) const {
-  // A list instead of recursion, because chains of views may be long.
+  // Uses a list instead of recursion, because chains of views may be long.
   std::vector<std::pair<ValueId, Layout::Observed>> views{
       {first, {first_order, std::vector<bool>(first_order.size(), true)}}};
   while (!views.empty()) {

@@ -6,21 +6,21 @@
 
 namespace heddle {
 
-// Finds the hinted memory orders that would cost more than they save, because an op needs a copy:
+// Finds hinted memory orders that would cost more than they save, because an op would need a copy:
 //  - A collective needs the axis that it joins or splits to be outermost. Existing copies for
 //    collectives are kept, because their memory may be padded.
-//  - A reshape that is no view of memory in this order (reshapeInMemory() in
-//    ir/analysis/reshape_order.h) needs a row-major operand.
+//  - A reshape needs a row-major operand if it is not a view of memory in the hinted order
+//    (reshapeInMemory() in ir/analysis/reshape_order.h).
 //  - A matrix product needs its batch axes to be outermost and in ascending order: only then does a
-//    library compute all batches in one call. Rows of a matrix product [b, m, k] x [k, n] may be in
-//    any order, because b and m become one axis.
+//    library compute all batches in one call. In a matrix product [b, m, k] x [k, n], either of b
+//    and m may be outermost, because the library treats them as one axis.
 // Kernels are checked later, after segmentation (ir/segment/settle_orders.h).
 class OrderRefusals {
  public:
   explicit OrderRefusals(const Fusion& fusion);
 
-  // Returns "" if the expression that computes the value and all its readers accept the order.
-  // Otherwise returns which op refuses it, and why.
+  // Returns "" if the expression that computes the value and all readers of the value accept the
+  // order. Otherwise returns which op refuses it, and why.
   std::string whyNot(ValueId id, const AxisOrder& order) const;
   // Like whyNot(), but asks only the readers.
   std::string whyNotReader(ValueId id, const AxisOrder& order) const;

@@ -71,7 +71,8 @@ class OrderRequirer {
     return found->second;
   }
 
-  // Returns whether the value is computed and returned once, so that a copy can have its name.
+  // Returns whether the value is no input and exactly one output returns it. A copy can then have
+  // the name of the value.
   bool isOnlyOutput(ValueId old) const {
     return old_.value(old).definition != kNoExpr &&
            std::count(old_.outputs().begin(), old_.outputs().end(), old) == 1;

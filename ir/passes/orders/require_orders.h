@@ -9,8 +9,8 @@ namespace heddle {
 // is this order, and no view has a required order.
 //  - If a kernel, library call or collective computes the output, the pass sets Layout::required of
 //    this value.
-//  - A view %name with a required order becomes a copy of the view, which is then called
-//    %name_view.
+//  - If a view %name has a required order, the view is renamed to %name_view, and %name is a copy
+//    of it.
 //  - An input, and a value that is returned in several orders, keep their names. The pass inserts
 //    `%name_ordered = set(%name)`, which copies the output.
 // An inserted value has the sharding of the output. The pass runs before the passes that move data,

@@ -64,7 +64,7 @@ class Resharding {
       }
     }
     Fusion result = std::move(rewriter_).finish();
-    if (remade_) result = removeDead(result);  // the original may have no readers now
+    if (remade_) result = removeDead(result);  // a full or iota may have no readers now
     result.guards.insert(result.guards.end(), guards_.begin(), guards_.end());
     if (!moves_.empty()) result.annotate(kReshardingAnnotation, std::move(moves_));
     return result;
@@ -310,8 +310,8 @@ class Resharding {
     return reshardStepOf(now(), expr).kind != ReshardStep::Kind::Relayout;
   }
 
-  // Returns whether the step splits an axis unevenly. The memory of the operand is then padded to
-  // blocks of equal size.
+  // Returns whether the step splits an axis into blocks that are not known to be equal. The memory
+  // of the operand is then padded to blocks of equal size.
   bool pads(const ReshardStep& step, const TensorView& tensor) const {
     const bool cuts = step.kind == ReshardStep::Kind::ReduceScatter ||
                       step.kind == ReshardStep::Kind::AllToAll ||
@@ -326,8 +326,8 @@ class Resharding {
   }
 
   // Returns whether the pass may choose the memory order of the value. A kernel or a library must
-  // compute the value. Its order must not be required by the user, chosen by an earlier pass, or
-  // fixed by a collective that reads the value.
+  // compute the value. The value must have no required and no needed order (Layout), and no earlier
+  // step may have fixed its order (collective_inputs_).
   bool mayOrder(ValueId id) const {
     const Value& value = now().value(id);
     if (value.definition == kNoExpr || value.tensor.hasFixedOrder() ||
@@ -345,8 +345,8 @@ class Resharding {
   FusionRewriter rewriter_;
   States states_;  // per old value
   std::map<std::pair<ValueId, std::string>, ValueId> moved_;
-  // The values of which the operands of collectives are views (viewedValueOf()), as values of the
-  // new fusion. Their memory order is final.
+  // For each operand of a collective: the value of which it is a view (viewedValueOf()), in the new
+  // fusion. The memory order of these values is final.
   std::set<ValueId> collective_inputs_;
   std::set<ValueId> padded_;  // baseOf() of the operands of collectives whose memory is padded
   std::vector<SizeGuard> guards_;

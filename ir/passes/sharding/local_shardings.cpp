@@ -38,8 +38,8 @@ bool maySplitGathered(const Fusion& fusion, const Expression& expr) {
   return fusion.value(expr.outputs[0]).user_sharding || gathersUneven(expr);
 }
 
-// The mesh axes that have been granted to each axis of the space. The first value that claims a
-// mesh axis gets it.
+// The mesh axes that have been granted to each axis of the iteration space. The first value that
+// claims a mesh axis gets it.
 class SpaceGrants {
  public:
   SpaceGrants(const ShardableAxes& shardable, const DeviceMesh& mesh, const ReshardPaths& paths,
@@ -51,8 +51,9 @@ class SpaceGrants {
         space_(shardable.map.space.size()) {}
 
   // Grants the claims of one value if the mesh axes are still free. Returns false if a claim
-  // conflicts with an earlier one. Claims for axes that cannot be split are ignored. `asked` says
-  // which axes of the value the user asked to be sharded.
+  // conflicts with an earlier one. Claims that can never be granted are ignored: the axis cannot be
+  // split, or a reshape splits or merges it and the blocks may be uneven. `asked` says which axes
+  // of the value the user asked to be sharded.
   bool grant(const Sharding& state, const std::vector<int>& axes, const std::vector<bool>& asked) {
     bool all = true;
     for (size_t axis = 0; axis < axes.size(); ++axis) {
@@ -110,8 +111,8 @@ ReduceOp combinationOf(const Expression& expr) {
 
 }  // namespace
 
-// Returns the mesh of the result, if it has one, and then the meshes of the operands. Operands with
-// more bytes come first.
+// Returns each mesh once: first the mesh of the result, if it has one, then the meshes of the
+// askers in their order.
 std::vector<MeshId> LocalShardingPlanner::meshesOf(const std::vector<Asker>& askers,
                                                    const std::optional<Sharding>& result) {
   std::vector<MeshId> meshes;
@@ -123,8 +124,8 @@ std::vector<MeshId> LocalShardingPlanner::meshesOf(const std::vector<Asker>& ask
   return meshes;
 }
 
-// Returns whether tensor `a` has more bytes than `b`. If only their dtypes differ, their sizes do
-// not matter.
+// Returns whether tensor `a` has more bytes than `b`. If their extents are equal, only the dtypes
+// are compared, so the result does not depend on the sizes of a run.
 bool LocalShardingPlanner::isLarger(const TensorView& a, const TensorView& b) const {
   if (a.sizes() == b.sizes()) return sizeOf(a.dtype) > sizeOf(b.dtype);
   for (const TensorView* tensor : {&a, &b}) paths_.noteRead(*tensor);

@@ -42,7 +42,8 @@ using States = IdVector<ValueId, std::optional<Sharding>>;
 //      ask for this axis to be sharded (ir/passes/sharding/user_sharded_axes.h).
 //    - A claim of an operand is granted if the user asked for this axis to be sharded. Exception:
 //      the blocks are uneven with the default sizes of the fusion (Fusion::size_defaults), and
-//      heddle may gather the axis. To gather an axis means to give every device all its elements.
+//      heddle may gather the axis. To gather an axis means to give every device all elements of the
+//      axis.
 //    - heddle may always gather an axis that the reshape merges. It may gather an axis that the
 //      reshape splits if the reshape has gather_uneven=true (FusionBuilder::reshape()), or if the
 //      user wrote the sharding of the result.
@@ -51,8 +52,8 @@ class LocalShardingPlanner {
   explicit LocalShardingPlanner(const Fusion& fusion)
       : fusion_(fusion), paths_(fusion), user_sharded_(userShardedAxes(fusion)) {}
 
-  // Returns the LocalShardings for this expression. `states` contains the shardings of its
-  // operands, and the wanted sharding of its result.
+  // Returns the LocalShardings for this expression. `states` contains the shardings of the
+  // operands, and the wanted sharding of the result.
   LocalShardings plan(const Expression& expr, const States& states) const;
 
   const ReshardPaths& paths() const { return paths_; }

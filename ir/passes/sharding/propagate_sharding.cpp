@@ -69,9 +69,9 @@ class Propagation {
     return common;
   }
 
-  // Gives values without a sharding the sharding that their readers want. Results that would be
-  // partial also follow their readers, so that their reduction leads directly to the wanted
-  // sharding.
+  // Gives values without a sharding the sharding that their readers want. A result that would be
+  // partial also follows its readers, even if forward() has given it a sharding. The reduction then
+  // leads directly to the wanted sharding.
   void backward() {
     for (ExprId id : fusion_.exprs().ids().reversed()) {
       const Expression& expr = fusion_.expr(id);

@@ -13,10 +13,10 @@ namespace heddle {
 //  - A value is partial only if the user declared it partial. If an expression computes a partial
 //    result without such a declaration, the result is reduced right after this expression.
 //
-// This pass only chooses shardings; insertResharding inserts the data movement later. They are
-// separate passes, because operands and readers alone must decide a sharding. Moves that were
-// inserted before must not affect the choice. Throws UserError if a sharding has a stream split,
-// which happens if noteStreamSplits was skipped.
+// This pass only chooses shardings; insertResharding inserts the data movement later. The two are
+// separate passes, because only operands and readers may decide a sharding. Moves that are already
+// inserted must not affect the choice. Throws UserError if a sharding has a stream split, which
+// happens if noteStreamSplits was skipped.
 Fusion propagateSharding(Fusion fusion);
 
 }  // namespace heddle

@@ -15,7 +15,8 @@ namespace {
 
 using Key = std::vector<int>;
 
-// Returns a key that is equal for two shardings if every rank holds the same data with both.
+// Returns a key of the sharding. If two shardings have equal keys, every rank holds the same data
+// with both.
 Key keyOf(const Sharding& state) {
   Key key{state.mesh.number()};
   for (const std::vector<MeshAxis>& list : state.axes) {
@@ -105,7 +106,7 @@ double ReshardPaths::nonemptyBytes(const TensorView& tensor) const {
 
 // Returns the extent with the default sizes of the fusion. Symbols without a default count as 4096
 // (kNominalExtent). If the extent then exceeds 64 bits, the function tries smaller values for these
-// symbols.
+// symbols. If all of them fail, it returns 4096.
 double ReshardPaths::nominal(const Size& extent) const {
   for (int64_t each = kNominalExtent; each > 1; each /= 8) {
     const auto lookup = [&](const std::string& symbol) -> std::optional<int64_t> {

@@ -24,8 +24,8 @@ bool splitsBroadcast(const std::optional<Sharding>& sharding, const TensorView& 
   return false;
 }
 
-// Returns the name of the moved output. If no other output returns the value, this is the user's
-// name, and the value that is copied gets a new name.
+// Returns the name of the moved output. If the value is no input and no other output returns it,
+// this is the user's name, and the value that is moved gets a new name.
 std::string takeName(FusionRewriter& rewriter, const Fusion& fusion, size_t output) {
   const ValueId old = fusion.outputs()[output];
   const Value& value = fusion.value(old);

@@ -66,8 +66,8 @@ class LinearSplitter {
     rewriter_.adopt(value, result);
   }
 
-  // Gives the sharding of the result to every tensor with an id of at least `first`. Their
-  // broadcast axes are not split.
+  // Gives the sharding of the result to every tensor with an id of at least `first`. Broadcast axes
+  // of these tensors stay unsplit.
   void place(ValueId first, ValueId result) {
     Fusion& fusion = rewriter_.fusion();
     const Sharding& wanted = states_[result].value();

@@ -86,7 +86,8 @@ class ConnectedAxes {
     return axis;
   }
 
-  // An axis that is not sharded, of a value with a sharding, passes no sharding on.
+  // Returns whether the axis can pass a sharding on to other values. It cannot if the value has a
+  // sharding that does not split the axis.
   bool passesOn(ValueId id, size_t axis) const {
     return !hasSharding(id) || fusion_.tensor(id).sharding->isSharded(axis);
   }

@@ -21,7 +21,8 @@ IdVector<ValueId, std::vector<bool>> userShardedAxes(const Fusion& fusion);
 // this before propagateSharding. An axis may be sharded in two cases:
 //  - The sharding of the value splits the axis.
 //  - The value has no sharding. An expression that can be split along the axis connects it with an
-//    axis that may be sharded: an axis of an operand, of a result, or of another operand.
+//    axis that may be sharded: an axis of an operand, of a result, or of another operand. An output
+//    that is stored in an input (`return %y in %x`) is connected with this input in the same way.
 // If no value has a sharding, the function returns empty lists.
 IdVector<ValueId, std::vector<bool>> axesThatMayBeSharded(const Fusion& fusion);
 

@@ -44,7 +44,7 @@ class ForwardMatch : public AttentionMatch {
 };
 
 // Adds the attentions that read a softmax, directly or through one reshape (grouped-query
-// attention).
+// attention). If ops of a backward read the softmax, also adds the backward.
 void addAttentions(const Fusion& fusion, const AttentionMatch::Readers& readers, ValueId softmax,
                    ValueId probabilities, std::vector<Attention>& found) {
   const bool regrouped = softmax != probabilities;

@@ -9,8 +9,9 @@
 namespace heddle {
 
 // An attention (scaled_dot_product_attention) or its backward that was found in a fusion. In the
-// fusion it consists of many ops. Operands and results are f16 or bf16. The formulas use the
-// probabilities p = softmax(q k^T scale), where ^T swaps the last two axes:
+// fusion, an attention is a set of ops: matrix products, a softmax and casts. Operands and results
+// are f16 or bf16. The formulas use the probabilities p = softmax(q k^T scale), where ^T swaps the
+// last two axes:
 //   forward:  o = p v
 //   backward: dq = ds k scale, dk = ds^T q scale, dv = p^T g, where g is the gradient of o,
 //             dp = g v^T and ds = p (dp - sum of p dp over the keys)

@@ -11,9 +11,9 @@
 namespace heddle {
 
 // Base class of the matchers for a forward attention and for its backward. It matches the ops that
-// ir/composite/attention.cpp writes, from the last op to the first. Only ir/segment/attention*.cpp
-// use this class. To "take" an expression means to add it to Attention::exprs of the attention that
-// is being matched.
+// ir/composite/attention.cpp writes, from the last op to the first. Only the sources in
+// ir/segment/attention use this class. To "take" an expression means to add it to Attention::exprs
+// of the attention that is being matched.
 class AttentionMatch {
  public:
   using Readers = IdVector<ValueId, std::vector<ExprId>>;
@@ -51,7 +51,8 @@ class AttentionMatch {
   // value. Returns kNoValue if there is no such cast, or if an expression other than the cast reads
   // the f32 result.
   ValueId takeRounded(const Expression& wide);
-  // Returns the reason why takeRounded() returned kNoValue, for Attention::why_not.
+  // Returns the reason why takeRounded() returned kNoValue, for Attention::why_not. `subject`
+  // begins the reason, for example "its result is".
   std::string notRounded(const Expression& wide, std::string_view subject) const;
   // Takes the cast that widens an operand to f32, and returns the operand of the cast. Returns
   // kNoValue if there is no such cast.
