@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "codegen/emit/accumulator_text.h"
+#include "codegen/emit/emit_joint_values.h"
 #include "codegen/emit/emit_loop_combine.h"
 #include "codegen/emit/kernel_text.h"
 #include "codegen/emit/windows.h"
@@ -18,7 +19,8 @@ class CudaEmitter {
         s_(nest.schedule),
         inner_(s_.kind == ScheduleKind::InnerReduction),
         windows_(nest.computation.loop, nest.computation.accumulators, nest, s_.lanes),
-        combiner_(out_, nest) {}
+        combiner_(out_, nest),
+        joint_(out_, nest) {}
 
   std::string emit() {
     std::string args = "Args_" + nest_.entry;
@@ -196,45 +198,10 @@ class CudaEmitter {
       const Accumulator& acc = accumulator(a);
       const std::string into = fmt::format("acc{}[lane]", a);
       out_.line(addsTogether(acc)
-                    ? fmt::format("{} = {};", valuePlace(a, slot), elementText(body, acc, "v"))
+                    ? fmt::format("{} = {};", joint_.entry(a, slot), elementText(body, acc, "v"))
                     : fmt::format("{} = {};", into, accumulateText(body, acc, "v", into)));
     }
     out_.close();
-  }
-
-  // Returns the entry of the current element in the arrays `values`, whose elements are added
-  // together. They hold the elements of all items that a thread loads in one step: in one array
-  // (inner reduction) or in one array per column (outer reduction).
-  std::string valuePlace(AccumulatorId a, const char* slot) const {
-    return inner_ ? fmt::format("values{}[{} * {} + lane]", a, slot, s_.lanes)
-                  : fmt::format("values{}[lane][{}]", a, slot);
-  }
-
-  void declareValues() {
-    for (AccumulatorId a : withState(computation().accumulators)) {
-      if (!addsTogether(accumulator(a))) continue;
-      const std::string sizes = inner_ ? fmt::format("[{}]", s_.lanes * s_.unroll)
-                                       : fmt::format("[{}][{}]", s_.lanes, s_.unroll);
-      out_.line(fmt::format("float values{}{};", a, sizes));
-    }
-    out_.line("int valid = 0;");
-  }
-
-  // Adds the first `valid` elements of the arrays `values` to the states. Assumes that no item
-  // before the last one of a step has fewer elements than lanes, so that the existing elements are
-  // the first ones of the array.
-  void addValues() {
-    for (AccumulatorId a : withState(computation().accumulators)) {
-      if (!addsTogether(accumulator(a))) continue;
-      if (inner_) {
-        out_.line(fmt::format("hd::add(acc{0}[0], values{0}, 0, valid);", a));
-        continue;
-      }
-      openUnrolled("lane", s_.lanes);
-      if (!s_.exact) out_.line("if (lane >= count) break;");
-      out_.line(fmt::format("hd::add(acc{0}[lane], values{0}[lane], 0, valid);", a));
-      out_.close();
-    }
   }
 
   void emitPointwise() {
@@ -317,16 +284,15 @@ class CudaEmitter {
     loadWindows("u");
     out_.close();
     out_.close();
-    const bool together = std::any_of(computation().accumulators.begin(),
-                                      computation().accumulators.end(), addsTogether);
-    if (together) declareValues();
+    joint_.beginStep();
     openItem();
+    joint_.beginItem();
     writeLoopLanes("u");
-    if (together) out_.line(inner_ ? "valid += count;" : "valid += 1;");
+    joint_.endItem();
     writeStores(computation().loop, true);
     out_.close();
     out_.close();
-    if (together) addValues();
+    joint_.endStep();
     out_.close();
     out_.close();
   }
@@ -385,6 +351,7 @@ class CudaEmitter {
   Windows windows_;  // the windows of the loop body
   TextWriter out_;
   LoopCombiner combiner_;
+  JointValues joint_;
 };
 
 }  // namespace

@@ -56,6 +56,21 @@ TEST(JointSimt, StatisticsTakeOneSweepInAllLayouts) {
   }
 }
 
+// The reduced axes [0, 2] are not neighbours in memory, so the last vector along axis 2 is incomplete
+// several times in each row. A thread loads several vectors in one step.
+TEST(JointSimt, IncompleteVectorsInsideARowAreRight) {
+  Cases cases;
+  for (const char* dtype : {"f32", "bf16"}) {
+    for (const int64_t m : {5, 11, 37}) {
+      const int64_t n = 300000 / m;
+      const SizeBindings bound = {{"n", n}, {"k", 2}, {"m", m}};
+      cases.add(exponentials(dtype, "[0, 2]"), {{{n, 2, m}}}, bound);
+      cases.add(moments(dtype, "[0, 2]", kMean), {{{n, 2, m}}}, bound);
+    }
+  }
+  expectRight(cases, kRoundings);
+}
+
 // The center of the squares is any function of the sum.
 TEST(JointSimt, SquaresAroundAnyCenterAreRight) {
   Cases cases;

@@ -1,0 +1,42 @@
+#pragma once
+
+#include "codegen/emit/kernel_text.h"
+#include "codegen/plan/loop_nest.h"
+
+namespace heddle::codegen {
+
+// Writes the CUDA text of the arrays `values`, in which a reduction loop collects elements. One
+// call of hd::add() adds the collected elements to the state of an accumulator (addsTogether()).
+//
+// The arrays hold the elements of all items that a thread loads in one step, one item after
+// another. The variable `valid` counts them. If an item before the last one of a step may have
+// fewer elements than lanes, the elements would have gaps. The arrays then hold the elements of one
+// item only.
+class JointValues {
+ public:
+  JointValues(TextWriter& out, const LoopNest& nest);
+
+  // Declares the arrays for one step, if they hold the elements of a step.
+  void beginStep();
+  // Declares the arrays for one item, if they hold the elements of one item.
+  void beginItem();
+  // Returns the entry for the element of the variable `lane` of the item with index `slot` in its
+  // step. Requires addsTogether() of the accumulator.
+  std::string entry(AccumulatorId a, const char* slot) const;
+  // Counts the elements of an item: `count` lanes of an inner reduction. In an outer reduction,
+  // each lane has an array of its own, and an item gives it one element.
+  void endItem();
+  void endStep();
+
+ private:
+  void declare();
+  void add();
+
+  TextWriter& out_;
+  const Schedule& s_;
+  const bool inner_;
+  const bool per_item_;
+  std::vector<AccumulatorId> accumulators_;  // those whose elements are added together
+};
+
+}  // namespace heddle::codegen
