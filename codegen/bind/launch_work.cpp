@@ -33,14 +33,10 @@ double bytesOf(const SpaceTensor& tensor, const EntryNumbers& entry) {
   return bytes;
 }
 
-size_t laneAxisOf(const EntryNumbers& entry) {
-  return entry.rows ? entry.space.extents.size() - 1 : entry.schedule.laneAxis(entry.space);
-}
-
 // Returns the factor by which the moved bytes exceed the bytes of the tensor.
 int64_t wasteOf(const SpaceTensor& tensor, const EntryNumbers& entry, Target target) {
   if (entry.squares > 0) return 1;
-  const size_t lane = laneAxisOf(entry);
+  const size_t lane = entry.schedule.laneAxis(entry.space);
   if (entry.space.extents[lane] == 1 || tensor.strides[lane] <= 1) return 1;
   const bool is_cuda = target == Target::Cuda;
   const int64_t unit = is_cuda ? kCudaUnit : kCppUnit;

@@ -122,6 +122,19 @@ TEST(TimeModel, RereadRowsTakeLonger) {
   }
 }
 
+// Elements of a row along a middle axis are far apart. Bundles of neighbouring rows waste no bytes.
+TEST(TimeModel, BundlesMoveTheirBytesOnce) {
+  const std::string softmax = "(%x: f32[n, k, m]) {\n  %y = softmax(%x, axis=1)\n  return %y\n}\n";
+  const double bytes = 2.0 * 4 * 2048 * 200 * 512;
+  for (const Machine& machine : {kGpu, kCpu}) {
+    const Predicted predicted = predict({softmax, {{2048, 200, 512}}, {{2048, 200, 512}}}, machine);
+    EXPECT_EQ(predicted.all[0].choice.family, "rows");
+    const double expected = bytes / machine.bytes_per_second;
+    EXPECT_GT(predicted.seconds[0], expected);
+    EXPECT_LT(predicted.seconds[0], (machine.target == Target::Cuda ? 1.2 : 2.5) * expected);
+  }
+}
+
 // If blocks share a row, the second sweep finds the row in the cache.
 TEST(TimeModel, LongRowsShouldBeShared) {
   for (const auto& [rows, elements] : {std::pair<int64_t, int64_t>{128, 1 << 20}, {1000, 100000}}) {
