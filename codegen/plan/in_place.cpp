@@ -30,6 +30,23 @@ bool isReadAfterReductions(const Fusion& segment, const Analysis& analysis, Valu
   return true;
 }
 
+// Returns whether the kernel reads the input again after its reductions. This is the case if an
+// output that is stored then depends on the input without a reduction. The input can then have a
+// reduced axis only if the extent of this axis is 1.
+bool isReadAgain(const Fusion& segment, const Analysis& analysis, ValueId input) {
+  IdVector<ValueId, bool> depends(segment.values().size(), false);
+  depends[input] = true;
+  for (const Expression& expr : segment.exprs()) {
+    if (expr.op->kind == OpKind::Reduction) continue;
+    depends[expr.outputs[0]] = std::any_of(expr.inputs.begin(), expr.inputs.end(),
+                                           [&](ValueId operand) { return depends[operand]; });
+  }
+  for (size_t i = 0; i < segment.outputs().size(); ++i) {
+    if (analysis.stored_in[i] == StoredIn::Finish && depends[segment.outputs()[i]]) return true;
+  }
+  return false;
+}
+
 // Does the same as InPlaceRules::whyNot(), for a segment of one part.
 std::string whyNotInPart(const Fusion& segment, const Analysis& analysis, size_t input,
                          size_t output) {
@@ -57,7 +74,8 @@ std::string whyNotInPart(const Fusion& segment, const Analysis& analysis, size_t
       return fmt::format("the kernel reads each element of %{} several times", name);
     }
   }
-  if (!has_reduced && !isReadAfterReductions(segment, analysis, in)) {
+  if (has_reduced ? isReadAgain(segment, analysis, in)
+                  : !isReadAfterReductions(segment, analysis, in)) {
     return fmt::format("the kernel reads each element of %{} several times", name);
   }
   const std::vector<ExprId> columns = columnReductions(segment);

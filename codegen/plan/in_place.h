@@ -16,7 +16,8 @@ namespace heddle::codegen {
 // thread may read this element afterwards. Every schedule guarantees both if these conditions hold:
 // - Input and output have the same dtype and the same axes of the iteration space
 //   (codegen/plan/analysis.h), in the same order. They have either all axes of the space, or
-//   exactly the axes that are not reduced. In the second case, the kernel reads the input only
+//   exactly the axes that are not reduced. In the first case, the kernel does not read the input
+//   after its reductions, once the output is stored. In the second case, it reads the input only
 //   after its reductions.
 // - No expression reads the input at computed indices.
 // - If the segment consists of several parts (ir/analysis/independent_parts.h), only the part that
