@@ -150,7 +150,7 @@ inline T fromPartner(T x, int mask) {
   return x;
 }
 
-// Observes the accesses to four bytes of shared memory.
+// Observes the accesses to two bytes of shared memory.
 struct SharedUnit {
   long long written, read;  // barriers() at the last write and read; -1: never
   int writer, reader;       // the thread; reader -2: several threads after the barrier `read`
@@ -182,7 +182,7 @@ struct SharedUnit {
 template <int kBytes>
 struct SharedBytes {
   alignas(16) unsigned char bytes[kBytes];
-  SharedUnit units[(kBytes + 3) / 4];
+  SharedUnit units[(kBytes + 1) / 2];
   unsigned long long serial;
   // Forgets what another block has written.
   void begin() {
@@ -202,12 +202,12 @@ struct SharedElement {
   T* at;
   SharedUnit* unit;
   operator T() const {
-    for (unsigned i = 0; i < sizeof(T) / 4; ++i) unit[i].onRead();
+    for (unsigned i = 0; i < sizeof(T) / 2; ++i) unit[i].onRead();
     return *at;
   }
   void operator=(const SharedElement& other) const { *this = (T)other; }
   void operator=(T value) const {
-    for (unsigned i = 0; i < sizeof(T) / 4; ++i) unit[i].onWrite();
+    for (unsigned i = 0; i < sizeof(T) / 2; ++i) unit[i].onWrite();
     *at = value;
   }
 };
@@ -220,12 +220,12 @@ struct SharedArray {
   template <int kBytes>
   explicit SharedArray(SharedBytes<kBytes>& from)
       : first((T*)from.bytes), units(from.units), count(kBytes / (int)sizeof(T)) {
-    static_assert(sizeof(T) % 4 == 0, "SharedUnit observes four bytes");
+    static_assert(sizeof(T) % 2 == 0, "SharedUnit observes two bytes");
     from.begin();
   }
   explicit SharedArray(int offset) : SharedArray(dynamicShared) {
     first = (T*)(dynamicShared.bytes + offset);
-    units += offset / 4;
+    units += offset / 2;
     count = (simt_host->shared_bytes() - offset) / (int)sizeof(T);
   }
   SharedElement<T> operator[](int i) const {
@@ -233,14 +233,14 @@ struct SharedArray {
       simt_host->fault("an index is outside of the shared memory");
       i = 0;
     }
-    return {first + i, units + i * (int)(sizeof(T) / 4)};
+    return {first + i, units + i * (int)(sizeof(T) / 2)};
   }
 };
 
 // The copies that a thread has begun. They change the shared memory only when the thread waits for
 // them, so that a missing wait gives wrong results.
 struct PendingCopies {
-  static constexpr int kMost = 64;
+  static constexpr int kMost = 1024;
   void* to[kMost];
   const void* from[kMost];
   int bytes[kMost];
