@@ -62,9 +62,10 @@ struct LaunchStage {
   std::vector<std::byte> args;
   // A pointer that each run writes into `args`.
   struct PointerPatch {
-    int32_t offset;     // bytes, into args
-    int32_t operand;    // index into the inputs and then the outputs of the segment; or kWorkspace
-    int64_t place = 0;  // bytes from the start of the workspace; 0 for every other operand
+    int32_t offset;   // bytes, into args
+    int32_t operand;  // index into the inputs and then the outputs of the segment; or kWorkspace
+    int64_t workspace_offset =
+        0;  // bytes from the start of the workspace; 0 for every other operand
     bool operator==(const PointerPatch&) const = default;
   };
   static constexpr int32_t kWorkspace = -1;
@@ -97,7 +98,8 @@ struct LaunchStage {
 // -1 if there is no such pointer.
 inline int32_t workspaceOffset(const LaunchStage& stage) {
   for (const LaunchStage::PointerPatch& patch : stage.pointers) {
-    if (patch.operand == LaunchStage::kWorkspace && patch.place == 0) return patch.offset;
+    if (patch.operand == LaunchStage::kWorkspace && patch.workspace_offset == 0)
+      return patch.offset;
   }
   return -1;
 }

@@ -120,8 +120,8 @@ void reduceElements(void* dst, std::span<const void* const> srcs, int64_t count,
 void reduceOnHost(void* dst, std::span<const void* const> srcs, int64_t count, DType dtype,
                   ReduceOp op) {
   HEDDLE_CHECK(!srcs.empty(), "a reduction of no sources");
-  HEDDLE_USER_CHECK(op != ReduceOp::Avg || isFloat(dtype), "average needs a float type, found {}; use sum instead",
-                    name(dtype));
+  HEDDLE_USER_CHECK(op != ReduceOp::Avg || isFloat(dtype),
+                    "average needs a float type, found {}; use sum instead", name(dtype));
   switch (dtype) {
     case DType::Bool:  // sum: the maximum of the bools; product: the minimum
       if (op == ReduceOp::Sum) op = ReduceOp::Max;

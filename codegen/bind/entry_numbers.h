@@ -39,7 +39,8 @@ struct KernelNumbers {
   // equal layouts of arguments (StageLayout).
   std::string facts;
   std::vector<EntryNumbers> entries;  // in the order of StageLayout::Struct::entry
-  std::vector<int64_t> places;  // per temporary (StageLayout): its first byte in the workspace
+  std::vector<int64_t>
+      temporary_offsets;  // per temporary (StageLayout): its first byte in the workspace
 };
 
 }  // namespace heddle::codegen

@@ -378,8 +378,8 @@ int64_t PiecePlanner::decideSweeps(const Given& given, const AxisExtents& extent
         bytes, children.planners[i].decide({of.inputs, of.outputs, of.alignments, run}, numbers));
   }
   for (const TensorDesc& temporary : temporaries) {
-    numbers.places.push_back(ceilDiv(bytes, 16) * 16);
-    bytes = numbers.places.back() + temporary.allocBytes();
+    numbers.temporary_offsets.push_back(ceilDiv(bytes, 16) * 16);
+    bytes = numbers.temporary_offsets.back() + temporary.allocBytes();
   }
   return bytes;
 }

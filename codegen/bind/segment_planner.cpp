@@ -14,7 +14,7 @@ void putNumber(std::vector<std::byte>& bytes, size_t offset, T value) {
   std::memcpy(bytes.data() + offset, &value, sizeof(value));
 }
 
-// Writes everything that depends on shapes into a launch: arguments, grid and places of
+// Writes everything that depends on shapes into a launch: arguments, grid and the offsets of
 // temporaries.
 void write(const StageLayout& layout, const KernelNumbers& numbers, LaunchStage& stage) {
   int64_t grid = 0;
@@ -42,7 +42,7 @@ void write(const StageLayout& layout, const KernelNumbers& numbers, LaunchStage&
   stage.grid = grid;
   for (size_t i = 0; i < layout.temporaries.size(); ++i) {
     if (layout.temporaries[i] < 0) continue;
-    stage.pointers[i].place = numbers.places[layout.temporaries[i]];
+    stage.pointers[i].workspace_offset = numbers.temporary_offsets[layout.temporaries[i]];
   }
 }
 
@@ -107,7 +107,7 @@ std::optional<SegmentPlanner::Bound> SegmentPlanner::bind(const Operands& operan
   KernelNumbers& numbers = bound_;
   numbers.facts.clear();
   numbers.entries.clear();
-  numbers.places.clear();
+  numbers.temporary_offsets.clear();
   const int64_t bytes = decide(operands, numbers);
   if (numbers.entries.empty()) return Bound{};
   const auto found = numbers_.find(numbers.facts);

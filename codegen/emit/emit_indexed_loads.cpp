@@ -6,17 +6,17 @@
 
 namespace heddle::codegen {
 
-std::string computedIndexText(const ComputedIndex& place, const IndexedAccess& access, size_t axis,
-                              const KernelFrame& frame, const LeafText& leaves,
+std::string computedIndexText(const ComputedIndex& computed, const IndexedAccess& access,
+                              size_t axis, const KernelFrame& frame, const LeafText& leaves,
                               const std::string& prefix) {
-  if (place.node.valid()) return fmt::format("{}{}", prefix, place.node);
-  if (place.local) return localIndexText(frame, place.coordinate, leaves.lane);
-  std::string text = globalIndexText(frame, place.coordinate, leaves.lane);
-  if (place.reversed) return fmt::format("({} - 1 - {})", access.extents[axis].str(), text);
-  if (place.width >= 0) {
-    return fmt::format("({} - {})", text, frame.widths[place.width]);
+  if (computed.node.valid()) return fmt::format("{}{}", prefix, computed.node);
+  if (computed.local) return localIndexText(frame, computed.coordinate, leaves.lane);
+  std::string text = globalIndexText(frame, computed.coordinate, leaves.lane);
+  if (computed.reversed) return fmt::format("({} - 1 - {})", access.extents[axis].str(), text);
+  if (computed.width >= 0) {
+    return fmt::format("({} - {})", text, frame.widths[computed.width]);
   }
-  return place.shift == 0 ? text : fmt::format("({} - ({}LL))", text, place.shift);
+  return computed.shift == 0 ? text : fmt::format("({} - ({}LL))", text, computed.shift);
 }
 
 std::string outsideText(const Body& body, const Node& node, const std::string& prefix) {
@@ -56,16 +56,16 @@ std::string loadAtText(TextWriter& out, const Body& body, NodeId id, const Kerne
   std::string inside;
   std::string inside_whole;
   for (size_t axis = 0; axis < node.computed_indices.size(); ++axis) {
-    const ComputedIndex& place = node.computed_indices[axis];
-    std::string at = computedIndexText(place, access, axis, frame, leaves, prefix);
-    if (place.in_block) {
+    const ComputedIndex& computed = node.computed_indices[axis];
+    std::string at = computedIndexText(computed, access, axis, frame, leaves, prefix);
+    if (computed.in_block) {
       inside_whole = fmt::format("hd::inside({}, {})", at, access.wholes[axis]);
       // The subtraction is unsigned, because it may overflow: an index from a tensor can be any
       // number.
       at = fmt::format("(long long)((unsigned long long){} - (unsigned long long){})", at,
                        access.begins[axis]);
     }
-    if (place.checked) {
+    if (computed.checked) {
       const std::string name = fmt::format("{}_at{}", own, axis);
       out.line(fmt::format("const long long {} = {};", name, at));
       inside += fmt::format("{}hd::inside({}, {})", inside.empty() ? "" : " && ", name,

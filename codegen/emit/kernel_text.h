@@ -95,8 +95,8 @@ std::string loadAtText(TextWriter& out, const Body& body, NodeId id, const Kerne
                        const LeafText& leaves, const std::string& prefix);
 
 // Returns the expression of the index `place`, at which a LoadAt reads a tensor along axis `axis`.
-std::string computedIndexText(const ComputedIndex& place, const IndexedAccess& access, size_t axis,
-                              const KernelFrame& frame, const LeafText& leaves,
+std::string computedIndexText(const ComputedIndex& computed, const IndexedAccess& access,
+                              size_t axis, const KernelFrame& frame, const LeafText& leaves,
                               const std::string& prefix);
 // Returns the expression of the value that a LoadAt has outside of the tensor.
 std::string outsideText(const Body& body, const Node& node, const std::string& prefix);

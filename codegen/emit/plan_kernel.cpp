@@ -239,13 +239,13 @@ class Planner {
       first += plans[i].stages.size();
     }
     temporaries_ += static_cast<int32_t>(sweeps.temporaries.size());
-    std::vector<int64_t> places;
+    std::vector<int64_t> temporary_offsets;
     for (const TensorDesc& temporary : sweeps.temporaries) {
-      places.push_back(ceilDiv(plan_.workspace_bytes, 16) * 16);
-      plan_.workspace_bytes = places.back() + temporary.allocBytes();
+      temporary_offsets.push_back(ceilDiv(plan_.workspace_bytes, 16) * 16);
+      plan_.workspace_bytes = temporary_offsets.back() + temporary.allocBytes();
     }
     for (size_t i = 0; i < plans.size(); ++i) {
-      appendSweep(plan_, sweeps.segments[i], places, std::move(plans[i]));
+      appendSweep(plan_, sweeps.segments[i], temporary_offsets, std::move(plans[i]));
     }
   }
 

@@ -35,8 +35,8 @@ void markOperands(const Body& body, const IdVector<NodeId, bool>& leaves,
     if (!marked[id] || leaves[id]) continue;
     const Node& node = body.nodes[id];
     for (NodeId operand : node.operands) marked[operand] = true;
-    for (const ComputedIndex& place : node.computed_indices) {
-      if (place.node.valid()) marked[place.node] = true;
+    for (const ComputedIndex& computed : node.computed_indices) {
+      if (computed.node.valid()) marked[computed.node] = true;
     }
   }
 }
@@ -54,8 +54,8 @@ Windows::Windows(const Body& body, const IdVector<AccumulatorId, Accumulator>& a
   auto use = [&](NodeId node) { ++uses[node]; };
   for (const Node& node : body.nodes) {
     for (NodeId operand : node.operands) use(operand);
-    for (const ComputedIndex& place : node.computed_indices) {
-      if (place.node.valid()) use(place.node);
+    for (const ComputedIndex& computed : node.computed_indices) {
+      if (computed.node.valid()) use(computed.node);
     }
   }
   auto result = [&](NodeId node) {
@@ -83,10 +83,10 @@ std::optional<int> Windows::growthOfCoordinate(CoordinateId coordinate) const {
   return frame_.coordinates[coordinate].lanes ? 1 : 0;
 }
 
-std::optional<int> Windows::growthOf(const ComputedIndex& place) const {
-  if (place.node.valid()) return growth_[place.node];
-  const std::optional<int> growth = growthOfCoordinate(place.coordinate);
-  return place.reversed && growth != 0 ? std::nullopt : growth;
+std::optional<int> Windows::growthOf(const ComputedIndex& computed) const {
+  if (computed.node.valid()) return growth_[computed.node];
+  const std::optional<int> growth = growthOfCoordinate(computed.coordinate);
+  return computed.reversed && growth != 0 ? std::nullopt : growth;
 }
 
 std::optional<int> Windows::growthOf(const Node& node) const {
@@ -182,8 +182,8 @@ IdVector<NodeId, bool> Windows::firstNodes(const std::vector<NodeId>& parts) con
     const Node& node = at(part);
     if (node.kind == Node::Kind::LoadAt) {
       for (NodeId operand : node.operands) need(operand);
-      for (const ComputedIndex& place : node.computed_indices) {
-        if (place.node.valid()) need(place.node);
+      for (const ComputedIndex& computed : node.computed_indices) {
+        if (computed.node.valid()) need(computed.node);
       }
       continue;
     }
@@ -223,13 +223,13 @@ void Windows::writePart(TextWriter& out, NodeId node, const LeafText& leaves,
   std::string inside;
   std::string first;
   for (size_t axis = 0; axis < part.computed_indices.size(); ++axis) {
-    const ComputedIndex& place = part.computed_indices[axis];
-    const std::string index = computedIndexText(place, access, axis, frame_, leaves, "first");
+    const ComputedIndex& computed = part.computed_indices[axis];
+    const std::string index = computedIndexText(computed, access, axis, frame_, leaves, "first");
     if (axis == along) {
       first = index;
       continue;
     }
-    if (place.checked) {
+    if (computed.checked) {
       inside += fmt::format("hd::inside({}, {}) && ", index, access.extents[axis].str());
     }
     offset += fmt::format(" + (Index)({}) * {}", index, access.strides[axis].str());

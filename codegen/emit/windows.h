@@ -38,7 +38,7 @@ class Windows {
  private:
   const Node& at(NodeId node) const { return body_.nodes[node]; }
   std::optional<int> growthOf(const Node& node) const;
-  std::optional<int> growthOf(const ComputedIndex& place) const;
+  std::optional<int> growthOf(const ComputedIndex& computed) const;
   std::optional<int> growthOfCoordinate(CoordinateId coordinate) const;
   std::optional<size_t> axisOf(const Node& node) const;
   bool isMask(NodeId node) const;

@@ -86,8 +86,8 @@ std::optional<RowCandidate> divideRows(const RowCandidate& looped, const Space& 
   layout.divided.parts = numberOf(choice, "parts", vectors, parts);
   layout.blocks = std::min(dividedBlocks(layout.threads), rows.keptCount() * layout.divided.parts);
   const int64_t behind = distanceOf(layout.divided, layout.blocks) * (layout.divided.sweeps - 1);
-  const auto places = static_cast<double>(rows.keptCount() * layout.divided.parts + behind);
-  if (places * layout.divided.sweeps >= kMostItems) return std::nullopt;
+  const auto per_sweep = static_cast<double>(rows.keptCount() * layout.divided.parts + behind);
+  if (per_sweep * layout.divided.sweeps >= kMostItems) return std::nullopt;
   return divided;
 }
 

@@ -123,12 +123,12 @@ class StatementWriter {
   // Replaces divisions by a value per row by multiplications with the reciprocal. The body runs
   // along the row, so it divides many elements by this value.
   WrittenBody withReciprocals(WrittenBody written) {
-    IdVector<NodeId, NodeId> place;  // old node -> new node
+    IdVector<NodeId, NodeId> copied;  // old node -> new node
     Body body;
     for (Node& node : written.body.nodes) {
-      for (NodeId& operand : node.operands) operand = place[operand];
+      for (NodeId& operand : node.operands) operand = copied[operand];
       for (ComputedIndex& along : node.computed_indices) {
-        if (along.node.valid()) along.node = place[along.node];
+        if (along.node.valid()) along.node = copied[along.node];
       }
       if (isDivisionByRowValue(body, node)) {
         const Node& divisor = body.nodes[node.operands[1]];
@@ -139,10 +139,10 @@ class StatementWriter {
                                            : "hd::nearDivided({0}, {1}, {2})";
         node.operands.push_back(body.nodes.push_back(std::move(load)));
       }
-      place.push_back(body.nodes.push_back(std::move(node)));
+      copied.push_back(body.nodes.push_back(std::move(node)));
     }
     for (NodeId& node : written.node_of) {
-      if (node.valid()) node = place[node];
+      if (node.valid()) node = copied[node];
     }
     return {std::move(body), std::move(written.node_of)};
   }

@@ -123,26 +123,26 @@ LaunchStage SharedLaunches::stageOfLaunch(const SharedKernel& kernel, const Laun
   const size_t table = kernel.bytes - kernel.table_bytes;
   layout.first = static_cast<int32_t>(firsts);
   size_t parts = 0;
-  size_t place = table;
+  size_t at_byte = table;
   for (size_t b = 0; b < launch.size(); ++b) {
     put(stage.args, begins + kFieldBytes * b, static_cast<int64_t>(parts));
-    put(stage.args, offsets + kFieldBytes * b, static_cast<int64_t>(place - table));
+    put(stage.args, offsets + kFieldBytes * b, static_cast<int64_t>(at_byte - table));
     for (size_t p = launch[b].begin; p < launch[b].end; ++p) {
       const LaunchStage& part = bodies_[launch[b].body].parts[p];
       put(stage.args, firsts + sizeof(int32_t) * parts++, static_cast<int32_t>(stage.grid));
-      std::memcpy(stage.args.data() + place, part.args.data(), part.args.size());
+      std::memcpy(stage.args.data() + at_byte, part.args.data(), part.args.size());
       layout.structs.push_back(bodies_[launch[b].body].structs[p]);
-      layout.structs.back().offset = static_cast<int32_t>(place);
+      layout.structs.back().offset = static_cast<int32_t>(at_byte);
       for (LaunchStage::PointerPatch patch : part.pointers) {
-        patch.offset += static_cast<int32_t>(place);
+        patch.offset += static_cast<int32_t>(at_byte);
         stage.pointers.push_back(patch);
       }
       for (LaunchStage::ScalarPatch patch : part.scalars) {
-        patch.offset += static_cast<int32_t>(place);
+        patch.offset += static_cast<int32_t>(at_byte);
         stage.scalars.push_back(patch);
       }
       stage.grid += part.grid;
-      place += part.args.size();
+      at_byte += part.args.size();
     }
   }
   put(stage.args, 0, static_cast<int64_t>(parts));

@@ -84,16 +84,16 @@ Space withSquareInside(const Space& space, const Axes& axes) {
   order.push_back(axes.row);
   order.push_back(axes.column);
   Space moved = space;
-  std::vector<int> place(order.size());
+  std::vector<int> position(order.size());
   for (size_t i = 0; i < order.size(); ++i) {
-    place[order[i]] = static_cast<int>(i);
+    position[order[i]] = static_cast<int>(i);
     moved.extents[i] = space.extents[order[i]];
     for (size_t t = 0; t < space.tensors.size(); ++t) {
       moved.tensors[t].strides[i] = space.tensors[t].strides[order[i]];
     }
   }
   for (SpaceCoordinate& coordinate : moved.coordinates) {
-    if (coordinate.axis >= 0) coordinate.axis = place[static_cast<size_t>(coordinate.axis)];
+    if (coordinate.axis >= 0) coordinate.axis = position[static_cast<size_t>(coordinate.axis)];
   }
   return moved;
 }
@@ -288,13 +288,13 @@ class SquareWriter {
     if (program_.target == Target::Cpp) {
       args.addSize("squares", squares, {ArgumentValue::Kind::Squares});
     }
-    placeCoordinates();
+    moveCoordinates();
   }
 
   // Computes the coordinates along all axes except the two of the square from the variable `other`,
   // which numbers the positions along these axes. The coordinates along the axes of the square are
   // variables of the loops.
-  void placeCoordinates() {
+  void moveCoordinates() {
     std::vector<Coordinate>& kept = program_.frame.kept;
     kept.resize(kept.size() - 2);
     IndexExpr rest = IndexExpr::variable("other", 0, program_.square->others - 1);

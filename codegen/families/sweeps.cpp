@@ -141,15 +141,16 @@ Operands operandsOf(const SweepSegment& sweep, const Operands& all,
   return of;
 }
 
-void appendSweep(KernelPlan& plan, const SweepSegment& sweep, const std::vector<int64_t>& places,
-                 KernelPlan part) {
+void appendSweep(KernelPlan& plan, const SweepSegment& sweep,
+                 const std::vector<int64_t>& temporary_offsets, KernelPlan part) {
   plan.source.text += part.source.text;
   for (LaunchStage& stage : part.stages) {
     for (LaunchStage::PointerPatch& patch : stage.pointers) {
       if (patch.operand == LaunchStage::kWorkspace) continue;
       const SweepSegment::Operand& operand = operandOf(sweep, patch.operand);
       patch.operand = operand.temporary < 0 ? operand.operand : LaunchStage::kWorkspace;
-      if (operand.temporary >= 0) patch.place = places[static_cast<size_t>(operand.temporary)];
+      if (operand.temporary >= 0)
+        patch.workspace_offset = temporary_offsets[static_cast<size_t>(operand.temporary)];
     }
     for (LaunchStage::ScalarPatch& patch : stage.scalars) {
       patch.operand = operandOf(sweep, patch.operand).operand;

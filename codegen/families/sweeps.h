@@ -54,9 +54,9 @@ Operands operandsOf(const SweepSegment& sweep, const Operands& all,
                     const std::vector<TensorDesc>& temporaries);
 
 // Appends the text and the launches of `part`, the plan of a sweep, to the plan of the complete
-// segment. Temporary i begins at byte places[i] of the workspace.
-void appendSweep(KernelPlan& plan, const SweepSegment& sweep, const std::vector<int64_t>& places,
-                 KernelPlan part);
+// segment. Temporary i begins at byte temporary_offsets[i] of the workspace.
+void appendSweep(KernelPlan& plan, const SweepSegment& sweep,
+                 const std::vector<int64_t>& temporary_offsets, KernelPlan part);
 
 // A complete segment, divided into smaller ones.
 struct Sweeps {

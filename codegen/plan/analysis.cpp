@@ -80,7 +80,7 @@ class Analyzer {
     listCoordinates();
     listReductions();
     markAfter();
-    placeOutputs();
+    chooseStores();
     markRounded();
     return std::move(result_);
   }
@@ -144,9 +144,9 @@ class Analyzer {
       if (expr.op->kind == OpKind::Iota) {
         needed.push_back(axes[expr.axis()]);
       } else {
-        for (const IndexedAxis& place : result_.indexed_axes[id]) {
-          if (place.output_axis == IndexedAxis::kByValue) continue;
-          needed.push_back(axes[place.output_axis]);
+        for (const IndexedAxis& indexed : result_.indexed_axes[id]) {
+          if (indexed.output_axis == IndexedAxis::kByValue) continue;
+          needed.push_back(axes[indexed.output_axis]);
         }
       }
     }
@@ -173,7 +173,7 @@ class Analyzer {
 
   // Chooses where each output is stored. A value that has only the kept axes is stored once, after
   // the reductions.
-  void placeOutputs() {
+  void chooseStores() {
     for (ValueId output : segment_.outputs()) {
       const std::vector<AxisId>& axes = result_.axes[output];
       bool along_reduced = std::any_of(axes.begin(), axes.end(), [&](AxisId axis) {

@@ -192,24 +192,24 @@ class BodyWriter {
                      [&](const IndexedTensor& t) { return t.operand == operand; }) -
         space_.indexed.begin());
     for (const IndexedAxis& axis : indexedAxesOf(segment_, expr)) {
-      ComputedIndex place;
+      ComputedIndex computed;
       if (axis.output_axis == IndexedAxis::kByValue) {
-        place.node = nodeOf(expr.inputs[1]);
-        place.in_block = looksUpInBlocks(segment_, expr);
+        computed.node = nodeOf(expr.inputs[1]);
+        computed.in_block = looksUpInBlocks(segment_, expr);
       } else {
-        place.coordinate = coordinateOf(expr.outputs[0], axis.output_axis);
+        computed.coordinate = coordinateOf(expr.outputs[0], axis.output_axis);
       }
-      place.local = axis.together;
-      place.reversed = axis.reversed;
+      computed.local = axis.together;
+      computed.reversed = axis.reversed;
       if (axis.low.isConstant()) {
-        place.shift = axis.low.constant();
+        computed.shift = axis.low.constant();
       } else {
         const std::vector<Size>& widths = analysis_.widths;
         const auto found = std::find(widths.begin(), widths.end(), axis.low);
-        place.width = static_cast<int>(found - widths.begin());
+        computed.width = static_cast<int>(found - widths.begin());
       }
-      place.checked = axis.mayMiss();
-      node.computed_indices.push_back(place);
+      computed.checked = axis.mayMiss();
+      node.computed_indices.push_back(computed);
     }
     // Outside of the tensor, a pad has its fill value. Every other op has NaN or 0.
     if (expr.op->name == "pad") {

@@ -58,9 +58,9 @@ std::vector<ValueId> findGenerated(const Fusion& segment, const Analysis& analys
   for (ValueId id : segment.outputs()) know(id);
   for (const Expression& expr : segment.exprs()) {
     if (expr.op->kind != OpKind::Index) continue;
-    for (const IndexedAxis& place : indexedAxesOf(segment, expr)) {
-      if (place.output_axis == IndexedAxis::kByValue) continue;
-      const AxisId axis = analysis.axes[expr.outputs[0]][place.output_axis];
+    for (const IndexedAxis& indexed : indexedAxesOf(segment, expr)) {
+      if (indexed.output_axis == IndexedAxis::kByValue) continue;
+      const AxisId axis = analysis.axes[expr.outputs[0]][indexed.output_axis];
       if (axis.valid()) known[axis] = true;
     }
   }

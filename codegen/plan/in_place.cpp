@@ -92,17 +92,17 @@ std::string InPlaceRules::whyNot(size_t input, size_t output) {
   if (!analysis_) {
     analysis_ = analyze(segment_);
     const size_t operands = segment_.inputs().size() + segment_.outputs().size();
-    if (!analysis_->parts.empty()) places_.resize(operands);
+    if (!analysis_->parts.empty()) parts_of_.resize(operands);
     for (size_t p = 0; p < analysis_->parts.size(); ++p) {
       const std::vector<int>& of_part = analysis_->parts[p].part.operands;
       for (size_t i = 0; i < of_part.size(); ++i) {
-        places_[of_part[i]].emplace_back(p, i);
+        parts_of_[of_part[i]].emplace_back(p, i);
       }
     }
   }
-  if (places_.empty()) return whyNotInPart(segment_, *analysis_, input, output);
-  const auto [part, stored] = places_.at(segment_.inputs().size() + output).at(0);
-  const std::vector<std::pair<size_t, size_t>>& read = places_.at(input);
+  if (parts_of_.empty()) return whyNotInPart(segment_, *analysis_, input, output);
+  const auto [part, stored] = parts_of_.at(segment_.inputs().size() + output).at(0);
+  const std::vector<std::pair<size_t, size_t>>& read = parts_of_.at(input);
   // Blocks of different parts run in any order, so another part could read the input too late.
   if (read.size() != 1 || read.front().first != part) {
     return fmt::format("another part of the kernel reads %{}",

@@ -40,7 +40,7 @@ class InPlaceRules {
   std::optional<Analysis> analysis_;
   // Per operand of the segment: each part that has the operand, and the index of the operand in
   // SegmentPart::operands of this part. Empty if the segment has one part.
-  std::vector<std::vector<std::pair<size_t, size_t>>> places_;
+  std::vector<std::vector<std::pair<size_t, size_t>>> parts_of_;
 };
 
 }  // namespace heddle::codegen

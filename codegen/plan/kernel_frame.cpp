@@ -253,7 +253,8 @@ class FrameBuilder {
     for (const Body* body : request_.bodies) {
       for (const Node& node : body->nodes) {
         if (node.kind == Node::Kind::Coordinate) ask(CoordinateId(node.index), false);
-        for (const ComputedIndex& place : node.computed_indices) ask(place.coordinate, place.local);
+        for (const ComputedIndex& computed : node.computed_indices)
+          ask(computed.coordinate, computed.local);
       }
     }
     addWidths();
@@ -263,9 +264,9 @@ class FrameBuilder {
     frame_.widths.resize(space_.widths.size());
     for (const Body* body : request_.bodies) {
       for (const Node& node : body->nodes) {
-        for (const ComputedIndex& place : node.computed_indices) {
-          if (place.width < 0) continue;
-          const size_t w = place.width;
+        for (const ComputedIndex& computed : node.computed_indices) {
+          if (computed.width < 0) continue;
+          const size_t w = computed.width;
           if (!frame_.widths[w].empty()) continue;
           frame_.widths[w] = fmt::format("w{}", w);
           addOffset(frame_.widths[w], value(Kind::Width, w));

@@ -43,19 +43,19 @@ class Extents {
     const Expression& expr = segment_.expr(id_of_expr);
     ValueId id = expr.inputs[0];
     checkRank(id, desc);
-    const std::vector<IndexedAxis>& places = analysis_.indexed_axes[id_of_expr];
+    const std::vector<IndexedAxis>& indexed_axes = analysis_.indexed_axes[id_of_expr];
     const bool in_blocks = looksUpInBlocks(segment_, expr);
-    for (size_t i = 0; i < places.size(); ++i) {
-      if (in_blocks && places[i].output_axis == IndexedAxis::kByValue) continue;
+    for (size_t i = 0; i < indexed_axes.size(); ++i) {
+      if (in_blocks && indexed_axes[i].output_axis == IndexedAxis::kByValue) continue;
       HEDDLE_USER_CHECK(
-          places[i].together || desc.sizes[i] == desc.global[i],
+          indexed_axes[i].together || desc.sizes[i] == desc.global[i],
           "{} of %{}: axis {} of %{} must be unsplit on each rank, got {} of {} elements",
           expr.op->name, segment_.value(expr.outputs[0]).name, i, segment_.value(id).name,
           desc.sizes[i], desc.global[i]);
-      if (places[i].output_axis == IndexedAxis::kByValue) continue;
-      const AxisId axis = analysis_.axes[expr.outputs[0]][places[i].output_axis];
+      if (indexed_axes[i].output_axis == IndexedAxis::kByValue) continue;
+      const AxisId axis = analysis_.axes[expr.outputs[0]][indexed_axes[i].output_axis];
       if (!axis.valid()) continue;
-      agree(axis, id, i, paddedSize(expr, places[i], i, desc), desc.offset[i]);
+      agree(axis, id, i, paddedSize(expr, indexed_axes[i], i, desc), desc.offset[i]);
     }
   }
 

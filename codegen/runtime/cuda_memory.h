@@ -346,11 +346,11 @@ __device__ inline int acrossOf(int number) {
 // either axis therefore run at nearly the same time. If the lines of a tensor begin at unaligned
 // addresses, these squares share sectors of memory, which then are in the cache.
 template <class Index>
-struct SquarePlace {
+struct SquareIndex {
   static constexpr Index kBand = 8;
   Index column, row;
 
-  __device__ SquarePlace(Index block, Index columns, Index rows) {
+  __device__ SquareIndex(Index block, Index columns, Index rows) {
     const Index inside = block % (columns * rows);
     const Index band = inside / (kBand * rows);
     const Index in_band = inside - band * (kBand * rows);

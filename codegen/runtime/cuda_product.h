@@ -173,9 +173,9 @@ __device__ void finish(const Args& args) {
   const I64 inner = by_column ? args.n : args.m;
   const I64 step = (I64)gridDim.x * blockDim.x;
   for (I64 item = (I64)blockIdx.x * blockDim.x + threadIdx.x; item < count; item += step) {
-    const I64 place = item % (args.m * args.n);
-    const I64 row = by_column ? place / inner : place % inner;
-    const I64 column = by_column ? place % inner : place / inner;
+    const I64 in_matrix = item % (args.m * args.n);
+    const I64 row = by_column ? in_matrix / inner : in_matrix % inner;
+    const I64 column = by_column ? in_matrix % inner : in_matrix / inner;
     const I64 at = offsetsOf(args, item / (args.m * args.n)).at[2] + row * args.row_strides[2] +
                    column * args.column_strides[2];
     V value = hdl::loadAs(V(), args.types[2], args.c, at);

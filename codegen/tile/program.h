@@ -161,7 +161,7 @@ struct SquareLayout {
   int32_t vector = 1;          // neighbouring elements that a thread loads together: 1, 2, 4 or 8
   bool exact = false;          // every vector is complete
   bool full = false;           // every square is complete
-  bool banded = false;         // Cuda: blocks are numbered by bands of columns (hd::SquarePlace)
+  bool banded = false;         // Cuda: blocks are numbered by bands of columns (hd::SquareIndex)
   int64_t columns = 1;         // squares along the innermost axis
   int64_t rows = 1;            // squares along the second innermost axis
   int64_t others = 1;          // product of the extents of all other axes

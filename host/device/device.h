@@ -74,10 +74,10 @@ class ErrorSink {
 //
 // Errors:    if the work fails on the CPU device, the device reports the error to `errors`. If
 //            `errors` is nullptr, it prints the error to stderr. A CUDA device does the same for
-//            host tasks only. If other work fails on a CUDA device, a later call throws the error
-//            (host/device/cuda/cuda_device.h). Once `errors` contains an error, the devices skip
-//            work with the same `errors`. The CPU device skips all work that has not begun. A CUDA
-//            device skips host tasks that have not begun, and enqueues no more work.
+//            host tasks only. If other work fails on a CUDA device, a later call throws the error.
+//            Once `errors` contains an error, the devices skip work with the same `errors`. The CPU
+//            device skips all work that has not begun. A CUDA device skips host tasks that have not
+//            begun, and enqueues no more work.
 // Lifetimes: `errors` and `observer` must outlive the work.
 struct Issue {
   ErrorSink* errors = nullptr;

@@ -106,7 +106,7 @@ void PlanBuilder::emitStage(StageId id, const Launch& launch) {
   step.first_pointer = static_cast<int32_t>(plan_->pointer_patches.size());
   step.first_scalar = static_cast<int32_t>(plan_->scalar_patches.size());
   for (const auto& patch : stage.launch.pointers) {
-    Address address{plan_->workspace(launch.stream), patch.place};
+    Address address{plan_->workspace(launch.stream), patch.workspace_offset};
     const size_t operand = patch.operand;
     if (patch.operand != codegen::LaunchStage::kWorkspace) {
       address = operand < launch.inputs.size()

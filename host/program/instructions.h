@@ -59,7 +59,7 @@ struct Evaluate {
 // Launches a kernel. The slots are in the order of the inputs and outputs of Kernel::segment. The
 // plan of a run chooses candidate, grid and workspace for the sizes of the run. Exception: the
 // program may name the candidate (Kernel::candidate). An output slot may also be an input if the
-// kernel may work in place (codegen/plan/in_place.h).
+// kernel may work in place. Otherwise the run throws UserError before it starts.
 struct LaunchKernel {
   KernelId kernel;
   std::vector<SlotId> inputs;

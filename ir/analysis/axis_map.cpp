@@ -142,10 +142,10 @@ AxisMap indexMap(const Fusion& fusion, const Expression& expr, const TensorView&
                  const TensorView& out) {
   AxisMap map{out.domain, {identity(in.rank())}, {identity(out.rank())}};
   map.inputs.resize(expr.inputs.size());
-  std::vector<int>& places = map.inputs[0];
+  std::vector<int>& axes = map.inputs[0];
   if (expr.op->name == "flip") {
     for (int64_t axis : expr.attr<std::vector<int64_t>>("axes")) {
-      places[axis] = AxisMap::kNone;
+      axes[axis] = AxisMap::kNone;
     }
     return map;
   }
@@ -153,7 +153,7 @@ AxisMap indexMap(const Fusion& fusion, const Expression& expr, const TensorView&
     const auto& lows = expr.attr<std::vector<Size>>("lows");
     const auto& highs = expr.attr<std::vector<Size>>("highs");
     for (size_t i = 0; i < in.rank(); ++i) {
-      if (!lows[i].isConstant(0) || !highs[i].isConstant(0)) places[i] = AxisMap::kNone;
+      if (!lows[i].isConstant(0) || !highs[i].isConstant(0)) axes[i] = AxisMap::kNone;
     }
     return map;
   }
@@ -162,12 +162,12 @@ AxisMap indexMap(const Fusion& fusion, const Expression& expr, const TensorView&
   if (expr.op->name == "take") {
     for (size_t i = 0; i < index.rank(); ++i) map.inputs[1].push_back(static_cast<int>(axis + i));
     for (size_t i = axis + 1; i < in.rank(); ++i) {
-      places[i] = static_cast<int>(i + index.rank()) - 1;
+      axes[i] = static_cast<int>(i + index.rank()) - 1;
     }
   } else {
     map.inputs[1] = identity(index.rank());
   }
-  places[axis] = AxisMap::kNone;
+  axes[axis] = AxisMap::kNone;
   return map;
 }
 

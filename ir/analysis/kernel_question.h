@@ -343,9 +343,9 @@ class KernelQuestion {
   // Returns the axes of the result of an Index expression whose extents follow from operand 0.
   AxisSet axesWithExtent(const Expression& index) {
     AxisSet axes;
-    for (const IndexedAxis& place : indexedAxesOf(fusion_, index)) {
-      if (place.output_axis == IndexedAxis::kByValue) continue;
-      const auto axis = static_cast<size_t>(place.output_axis);
+    for (const IndexedAxis& indexed : indexedAxesOf(fusion_, index)) {
+      if (indexed.output_axis == IndexedAxis::kByValue) continue;
+      const auto axis = static_cast<size_t>(indexed.output_axis);
       if (!axes_.moves(index.outputs[0], axis)) continue;
       axes.set(axes_.numberOf(axes_.id(index.outputs[0], axis)).index());
     }

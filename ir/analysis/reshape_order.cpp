@@ -44,17 +44,17 @@ bool isUnit(const TensorView& tensor, size_t axis) {
 // Returns the position in `memory` of the first axis of the group, not counting axes of one
 // element. Returns -1 if all axes have one element. Returns nullopt if the axes are not adjacent,
 // not in ascending order, or separated by gaps.
-std::optional<int64_t> placeOf(const ReshapeGroup& group, const AxisOrder& memory,
-                               const std::vector<bool>& contiguous, const TensorView& in) {
+std::optional<int64_t> positionOf(const ReshapeGroup& group, const AxisOrder& memory,
+                                  const std::vector<bool>& contiguous, const TensorView& in) {
   int64_t first = -1;
   int64_t last = -1;
   for (size_t axis = group.in_begin; axis < group.in_end; ++axis) {
     if (isUnit(in, axis)) continue;
     const auto found = std::find(memory.begin(), memory.end(), static_cast<int64_t>(axis));
-    const int64_t place = found - memory.begin();
-    if (first < 0) first = place;
-    if (last >= 0 && (place != last + 1 || !contiguous[memory[last]])) return std::nullopt;
-    last = place;
+    const int64_t position = found - memory.begin();
+    if (first < 0) first = position;
+    if (last >= 0 && (position != last + 1 || !contiguous[memory[last]])) return std::nullopt;
+    last = position;
   }
   return first;
 }
@@ -119,14 +119,14 @@ std::optional<std::vector<ReshapeGroup>> reshapeInMemory(const TensorView& in,
   const std::vector<ReshapeGroup> in_order = reshapeGroups(in, out);
   if (!keepsShardedAxes(in, out, in_order)) return std::nullopt;
   for (const ReshapeGroup& group : in_order) {
-    const std::optional<int64_t> place = placeOf(group, memory, layout.contiguous, in);
-    if (!place) return std::nullopt;
-    placed.emplace_back(*place, group);
+    const std::optional<int64_t> position = positionOf(group, memory, layout.contiguous, in);
+    if (!position) return std::nullopt;
+    placed.emplace_back(*position, group);
   }
   std::stable_sort(placed.begin(), placed.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<ReshapeGroup> groups;
-  for (const auto& [place, group] : placed) groups.push_back(group);
+  for (const auto& [position, group] : placed) groups.push_back(group);
   return groups;
 }
 

@@ -157,49 +157,49 @@ ValueId oneHot(FusionBuilder& b, ValueId x, int64_t num_classes) {
   std::vector<Size> sizes = classes.tensor().sizes();
   sizes.emplace_back(num_classes);
   const Term wide = composite::broadcast(classes, {-1});
-  const Term place = composite::positions(b, sizes, static_cast<int64_t>(sizes.size()) - 1);
-  return result(composite::call("eq", {wide, place}), DType::I64);
+  const Term position = composite::positions(b, sizes, static_cast<int64_t>(sizes.size()) - 1);
+  return result(composite::call("eq", {wide, position}), DType::I64);
 }
 
 ValueId indexSelect(FusionBuilder& b, ValueId x, ValueId index, int64_t axis) {
   Result result(b);
   const size_t rank = b.tensorOf("index_select", x).rank();
   const Axes along = b.normalizeAxes("index_select", {axis}, rank);
-  Term places = composite::indexOperand(b, "index_select", index);
-  HEDDLE_USER_CHECK(places.rank() <= 1, "{}: the index {} must have one axis",
+  Term indices = composite::indexOperand(b, "index_select", index);
+  HEDDLE_USER_CHECK(indices.rank() <= 1, "{}: the index {} must have one axis",
                     b.where("index_select"), b.typeOf(index));
   // An index without axes counts as a list of one index. If x has no axes, the result has no axes.
   if (along.empty()) {
-    HEDDLE_USER_CHECK(places.rank() == 0 || places.extent(0).isConstant(1),
+    HEDDLE_USER_CHECK(indices.rank() == 0 || indices.extent(0).isConstant(1),
                       "{}: the index {} must have one element, as {} has no axes",
                       b.where("index_select"), b.typeOf(index), b.typeOf(x));
-    if (places.rank() > 0) places.id = b.reshape(places.id, {});
-    return result(b.take(x, places.id, 0));
+    if (indices.rank() > 0) indices.id = b.reshape(indices.id, {});
+    return result(b.take(x, indices.id, 0));
   }
-  if (places.rank() == 0) places.id = b.reshape(places.id, {Size(1)});
-  return result(b.take(x, places.id, along[0]));
+  if (indices.rank() == 0) indices.id = b.reshape(indices.id, {Size(1)});
+  return result(b.take(x, indices.id, along[0]));
 }
 
 ValueId embedding(FusionBuilder& b, ValueId index, ValueId weight) {
   Result result(b);
-  const Term places = composite::indexOperand(b, "embedding", index);
+  const Term indices = composite::indexOperand(b, "embedding", index);
   HEDDLE_USER_CHECK(b.tensorOf("embedding", weight).rank() == 2, "{}: the weight {} must be [v, d]",
                     b.where("embedding"), b.typeOf(weight));
-  return result(b.take(weight, places.id, 0));
+  return result(b.take(weight, indices.id, 0));
 }
 
 ValueId gather(FusionBuilder& b, ValueId x, ValueId index, int64_t axis) {
   Result result(b);
   const std::vector<Size> sizes = b.tensorOf("gather", x).sizes();
   const Axes line = b.normalizeAxes("gather", {axis}, sizes.size());
-  const Term places = composite::indexOperand(b, "gather", index);
-  if (std::max(sizes.size(), places.rank()) <= 1) {
-    return result(b.takeAlongAxis(x, places.id, axis));
+  const Term indices = composite::indexOperand(b, "gather", index);
+  if (std::max(sizes.size(), indices.rank()) <= 1) {
+    return result(b.takeAlongAxis(x, indices.id, axis));
   }
-  HEDDLE_USER_CHECK(places.rank() == sizes.size(), "{}: {} and its index {} differ in rank",
+  HEDDLE_USER_CHECK(indices.rank() == sizes.size(), "{}: {} and its index {} differ in rank",
                     b.where("gather"), b.typeOf(x), b.typeOf(index));
   const size_t along = line[0];
-  std::vector<Size> stops = places.tensor().sizes();
+  std::vector<Size> stops = indices.tensor().sizes();
   stops[along] = sizes[along];
   for (size_t i = 0; i < sizes.size(); ++i) {
     const bool fits = !sizes[i].isConstant() || !stops[i].isConstant() ||
@@ -209,7 +209,7 @@ ValueId gather(FusionBuilder& b, ValueId x, ValueId index, int64_t axis) {
   }
   const ValueId part =
       stops == sizes ? x : b.slice(x, std::vector<Size>(sizes.size(), Size(0)), stops);
-  return result(b.takeAlongAxis(part, places.id, static_cast<int64_t>(along)));
+  return result(b.takeAlongAxis(part, indices.id, static_cast<int64_t>(along)));
 }
 
 Sorted sort(FusionBuilder& b, ValueId x, int64_t axis, bool descending) {

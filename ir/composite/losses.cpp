@@ -68,8 +68,8 @@ void takeClasses(Entropy& e, const char* op_name, const CrossEntropyOptions& opt
   const Term high = composite::call("ge", {classes, composite::count(e.x, {e.axis})});
   const Term outside = composite::call("logical_or", {low, high});
   e.invalid = composite::call("logical_and", {outside, composite::call("logical_not", e.ignored)});
-  const Term place = composite::positions(b, e.x.tensor().sizes(), e.axis);
-  e.is_class = composite::call("eq", {composite::broadcast(classes, {e.axis}), place});
+  const Term position = composite::positions(b, e.x.tensor().sizes(), e.axis);
+  e.is_class = composite::call("eq", {composite::broadcast(classes, {e.axis}), position});
 }
 
 Entropy entropyOf(FusionBuilder& b, const char* op_name, ValueId logits, ValueId target,
@@ -250,10 +250,10 @@ ValueId embeddingBackward(FusionBuilder& b, ValueId dy, ValueId index, const Siz
   }
   const Size d = grad.extent(grad.rank() - 1);
   const Size n = product(rows.tensor().sizes());
-  const ValueId places = b.reshape(rows.id, {n, Size(1)});
+  const ValueId indices = b.reshape(rows.id, {n, Size(1)});
   const ValueId source = b.reshape(dy, {n, d});
   const ValueId none = b.full(zero(b).id, {num_embeddings, d}, grad.dtype());
-  return result(b.scatterAdd(none, places, source, 0, true));
+  return result(b.scatterAdd(none, indices, source, 0, true));
 }
 
 }  // namespace heddle

@@ -17,8 +17,8 @@ constexpr int64_t kWord = int64_t{1} << 32;
 
 Term integer(FusionBuilder& b, int64_t value) { return composite::constant(b, value); }
 
-Term shiftedRight(Term bits, int64_t places) {
-  return composite::call("bitwise_right_shift", {bits, integer(*bits.b, places)});
+Term shiftedRight(Term bits, int64_t bits_count) {
+  return composite::call("bitwise_right_shift", {bits, integer(*bits.b, bits_count)});
 }
 
 // Returns the lowest `count` bits of `bits`.
@@ -35,8 +35,8 @@ Term linearIndex(FusionBuilder& b, const std::vector<Size>& sizes) {
   if (sizes.empty()) return {&b, b.full(integer(b, 0).id, {}, DType::I64)};
   Term index = composite::positions(b, sizes, 0);
   for (size_t axis = 1; axis < sizes.size(); ++axis) {
-    const Term place = composite::positions(b, sizes, static_cast<int64_t>(axis));
-    index = index * composite::count(place, {static_cast<int64_t>(axis)}) + place;
+    const Term position = composite::positions(b, sizes, static_cast<int64_t>(axis));
+    index = index * composite::count(position, {static_cast<int64_t>(axis)}) + position;
   }
   return index;
 }

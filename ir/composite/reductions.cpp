@@ -46,8 +46,8 @@ Axes extremeAxes(FusionBuilder& b, const char* op_name, ValueId x, const Axes& a
   return composite::axesOf(b, op_name, {&b, x}, axes);
 }
 
-ValueId extremePlace(FusionBuilder& b, const char* op_name, const char* reduction, ValueId value,
-                     std::optional<int64_t> axis, bool keepdim) {
+ValueId extremePosition(FusionBuilder& b, const char* op_name, const char* reduction, ValueId value,
+                        std::optional<int64_t> axis, bool keepdim) {
   Result result(b);
   Term x{&b, value};
   const size_t rank = b.tensorOf(op_name, value).rank();
@@ -70,11 +70,11 @@ ValueId extremePlace(FusionBuilder& b, const char* op_name, const char* reductio
   if (isFloat(x.dtype())) {
     hit = composite::call("logical_or", {hit, composite::call("isnan", x)});
   }
-  const Term place = composite::positions(b, x.tensor().sizes(), along);
+  const Term position = composite::positions(b, x.tensor().sizes(), along);
   const Term never = composite::constant(b, std::numeric_limits<int64_t>::max());
-  const Term places = composite::where(hit, place, never);
+  const Term positions = composite::where(hit, position, never);
   const bool spread = !axis && keepdim;  // the result has one element and the operand's rank
-  Term least{&b, b.reduce("min", places.id, {along}, keepdim && !spread)};
+  Term least{&b, b.reduce("min", positions.id, {along}, keepdim && !spread)};
   if (spread) least = composite::broadcast(least, rowMajor(rank));
   return result(least);
 }
@@ -139,11 +139,11 @@ ValueId all(FusionBuilder& b, ValueId x, const Axes& axes, bool keepdim) {
 }
 
 ValueId argmax(FusionBuilder& b, ValueId x, std::optional<int64_t> axis, bool keepdim) {
-  return extremePlace(b, "argmax", "max", x, axis, keepdim);
+  return extremePosition(b, "argmax", "max", x, axis, keepdim);
 }
 
 ValueId argmin(FusionBuilder& b, ValueId x, std::optional<int64_t> axis, bool keepdim) {
-  return extremePlace(b, "argmin", "min", x, axis, keepdim);
+  return extremePosition(b, "argmin", "min", x, axis, keepdim);
 }
 
 ValueId logsumexp(FusionBuilder& b, ValueId x, const Axes& axes, bool keepdim) {

@@ -17,8 +17,8 @@ Axes firstAxes(size_t count) { return rowMajor(count); }
 // result is clamped to the axis.
 Size clampedBound(const Size& bound, const Size& extent) {
   const bool from_end = bound.isConstant() && bound.constant() < 0;
-  const Size place = from_end ? extent + bound : bound;
-  return Size::min(Size::max(place, Size(0)), extent);
+  const Size position = from_end ? extent + bound : bound;
+  return Size::min(Size::max(position, Size(0)), extent);
 }
 
 // An index along an axis, as a size and as a scalar with this value.
@@ -43,8 +43,8 @@ Term indexed(Term value, int64_t axis, const IndexAlongAxis* start, Term line) {
     return {&b, b.pad(value.id, lows, highs, b.constant(false))};
   }
   // If a width is symbolic, take the elements at computed indices instead of padding.
-  const Term places = start == nullptr ? line : line - start->scalar;
-  return {&b, b.take(value.id, places.id, axis)};
+  const Term indices = start == nullptr ? line : line - start->scalar;
+  return {&b, b.take(value.id, indices.id, axis)};
 }
 
 std::vector<Term> joinable(FusionBuilder& b, const char* op_name,
@@ -182,11 +182,11 @@ ValueId cat(FusionBuilder& b, const std::vector<ValueId>& values, int64_t axis) 
     ends.push_back({end, composite::sizeScalar(b, end)});
   }
   const Term line{&b, b.iota({end + terms.back().extent(at)}, 0)};
-  const Term place = composite::broadcast(line, composite::otherAxes(terms[0].rank(), axis));
+  const Term position = composite::broadcast(line, composite::otherAxes(terms[0].rank(), axis));
   Term joined = indexed(terms.back(), axis, &ends.back(), line);
   for (size_t i = ends.size(); i-- > 0;) {
     const Term part = indexed(terms[i], axis, i == 0 ? nullptr : &ends[i - 1], line);
-    const Term before = composite::call("lt", {place, ends[i].scalar});
+    const Term before = composite::call("lt", {position, ends[i].scalar});
     joined = composite::where(before, part, joined);
   }
   return result(joined);

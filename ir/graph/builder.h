@@ -95,8 +95,7 @@ class FusionBuilder {
   // follows from the remaining sizes. `gather_uneven` matters only if the reshape splits a sharded
   // axis unevenly: the number of devices does not divide the extent of the outermost new axis.
   // true: heddle gathers the sharded axis before the reshape, so that every device holds all
-  // elements of the axis. false: compiling the fusion may throw UserError (checkReshapeSharding()
-  // in ir/passes/sharding/reshape_sharding.h).
+  // elements of the axis. false: compiling the fusion may throw UserError.
   ValueId reshape(ValueId value, std::vector<Size> sizes, bool gather_uneven = false);
   // Axis i of the result is axis axes[i] of `value`.
   ValueId permute(ValueId value, std::vector<int64_t> axes);

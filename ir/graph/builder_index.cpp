@@ -106,7 +106,7 @@ ValueId FusionBuilder::pad(ValueId value, std::vector<Size> lows, std::vector<Si
 
 ValueId FusionBuilder::take(ValueId value, ValueId index, int64_t axis) {
   const std::vector<int64_t> along = normalizeAxes("take", {axis}, tensorOf("take", value).rank());
-  const TensorView places = indexOf("take", index);
+  const TensorView indices = indexOf("take", index);
   if (along.empty()) {
     std::string result_name = std::exchange(pending_name_, "");
     value = asLine(value);
@@ -115,7 +115,7 @@ ValueId FusionBuilder::take(ValueId value, ValueId index, int64_t axis) {
   axis = along.empty() ? 0 : along[0];
   const TensorView tensor = fusion_.tensor(value);
   std::vector<IterDomain> domain(tensor.domain.begin(), tensor.domain.begin() + axis);
-  domain.insert(domain.end(), places.domain.begin(), places.domain.end());
+  domain.insert(domain.end(), indices.domain.begin(), indices.domain.end());
   domain.insert(domain.end(), tensor.domain.begin() + axis + 1, tensor.domain.end());
   return append(op("take"), {value, index}, {{"axis", axis}},
                 indexedResult(tensor.dtype, std::move(domain)));

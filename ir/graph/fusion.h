@@ -71,8 +71,8 @@ struct OutputReuse {
 // A dataflow graph of tensor ops: a list of expressions in SSA form and in execution order.
 //
 // Copies:  a copy shares nothing with the original.
-// Checks:  FusionBuilder (ir/graph/builder.h) creates a Fusion and checks every op. verify()
-//          (ir/graph/verify.h) checks a complete Fusion. All other functions rely on these checks.
+// Checks:  FusionBuilder (ir/graph/builder.h) creates a Fusion and checks every op. Compiling
+//          checks the complete Fusion. All other functions rely on these checks.
 // Threads: several threads may read a Fusion at the same time.
 class Fusion {
  public:
@@ -103,8 +103,8 @@ class Fusion {
   std::optional<ValueId> find(std::string_view name) const;
 
   // The sharding and the layout of a value may change after FusionBuilder has created it. Its dtype
-  // and its domain do not change, except that substituteScalars() (ir/graph/size_scalars.h)
-  // replaces symbols in extents.
+  // and its domain do not change, except that compiling replaces
+  // symbols in extents.
   void setSharding(ValueId id, std::optional<Sharding> sharding);
   Layout& layout(ValueId id) { return values_.at(id).tensor.layout; }
 

@@ -168,10 +168,10 @@ class Gatherer {
     index_ = builder().broadcast(rewriter_.at(one.index), {axis});
     const ValueId value = pick(one.value, one.axis);
     const ValueId extent = builder().sizeOf(rewriter_.at(one.leaf), axis);
-    const ValueId place =
+    const ValueId index =
         fusion_.tensor(one.index).dtype == DType::I64 ? index_ : builder().cast(index_, DType::I64);
-    const ValueId low = builder().pointwise("ge", {place, builder().constant(int64_t{0})});
-    const ValueId high = builder().pointwise("lt", {place, extent});
+    const ValueId low = builder().pointwise("ge", {index, builder().constant(int64_t{0})});
+    const ValueId high = builder().pointwise("lt", {index, extent});
     const ValueId inside = builder().pointwise("logical_and", {low, high});
     const ValueId zero = builder().constant(0.0);
     const ValueId old = sum.outputs[0];

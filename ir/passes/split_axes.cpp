@@ -158,9 +158,9 @@ class AxisClasses {
     for (size_t i = 0; i < map.inputs.size(); ++i) {
       for (size_t axis = 0; axis < map.inputs[i].size(); ++axis) {
         const Node node = first_[expr.inputs[i]] + axis;
-        const int place = by_position ? static_cast<int>(axis) : map.inputs[i][axis];
-        const auto result = std::find(results.begin(), results.end(), place);
-        if (place == AxisMap::kNone || result == results.end()) continue;
+        const int position = by_position ? static_cast<int>(axis) : map.inputs[i][axis];
+        const auto result = std::find(results.begin(), results.end(), position);
+        if (position == AxisMap::kNone || result == results.end()) continue;
         join(node, first_[out] + static_cast<size_t>(result - results.begin()));
       }
     }

@@ -91,12 +91,12 @@ class TakeWriter {
     std::vector<int> axes;
     for (size_t i = 0; i < places_.size(); ++i) axes.push_back(static_cast<int>(i));
     const ValueId value = pick(operand, axes);
-    const ValueId place = indexAlong(take_.axis());
+    const ValueId index = indexAlong(take_.axis());
     const ValueId end = extent.isConstant()
                             ? b().constant(extent.constant())
                             : b().sizeOf(rewriter_.at(operand), static_cast<int64_t>(take_.axis()));
-    const ValueId low = b().pointwise("ge", {place, b().constant(int64_t{0})});
-    const ValueId high = b().pointwise("lt", {place, end});
+    const ValueId low = b().pointwise("ge", {index, b().constant(int64_t{0})});
+    const ValueId high = b().pointwise("lt", {index, end});
     const ValueId valid = b().pointwise("logical_and", {low, high});
     const Value& old = fusion_.value(take_.outputs[0]);
     // The tensor `fill` has all elements of the result, so no axis of the result repeats elements

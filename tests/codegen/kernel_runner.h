@@ -114,7 +114,7 @@ class CpuKernels {
     for (LaunchStage stage : plan.stages) {
       for (const LaunchStage::PointerPatch& p : stage.pointers) {
         void* pointer = p.operand == LaunchStage::kWorkspace
-                            ? workspace.data() + p.place
+                            ? workspace.data() + p.workspace_offset
                             : pointers.at(static_cast<size_t>(p.operand));
         std::memcpy(stage.args.data() + p.offset, &pointer, sizeof(pointer));
       }

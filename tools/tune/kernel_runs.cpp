@@ -165,7 +165,7 @@ void KernelRuns::launch(size_t candidate) {
       const bool is_workspace = patch.operand == codegen::LaunchStage::kWorkspace;
       const host::Tensor& tensor =
           is_workspace ? workspace_ : operands_.at(static_cast<size_t>(patch.operand));
-      const auto* pointer = static_cast<const std::byte*>(tensor.data) + patch.place;
+      const auto* pointer = static_cast<const std::byte*>(tensor.data) + patch.workspace_offset;
       std::memcpy(args.data() + patch.offset, &pointer, sizeof(pointer));
     }
     for (const codegen::LaunchStage::ScalarPatch& patch : stage.scalars) {

@@ -39,13 +39,13 @@ void CudaTileEmitter::writeItems() {
 void CudaTileEmitter::openItem() {
   const int32_t sweeps = layout_.divided.sweeps;
   out_.line(fmt::format("const int sweep = (int)(item % {});", sweeps));
-  out_.line(fmt::format("const Index place = item / {} - sweep * distance;", sweeps));
-  out_.line("const Index kept = place / splits;");
-  out_.open("if (place >= 0 && kept < kept_items) {");
+  out_.line(fmt::format("const Index in_sweep = item / {} - sweep * distance;", sweeps));
+  out_.line("const Index kept = in_sweep / splits;");
+  out_.open("if (in_sweep >= 0 && kept < kept_items) {");
   out_.line("constexpr bool active = true;");
   writeCoordinates(out_, frame_.kept);
   if (layout_.shifted) writeShift();
-  out_.line("const Index number = place - kept * splits;");
+  out_.line("const Index number = in_sweep - kept * splits;");
   out_.line(fmt::format("const Index vectors_of_row = {};",
                         layout_.shifted ? "vectors" : "reduced_items"));
   out_.line("const Index row_begin = number * span;");

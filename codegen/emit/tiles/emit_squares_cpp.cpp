@@ -40,7 +40,7 @@ class CppSquareEmitter {
       if (const auto* store = std::get_if<StoreExchanged>(&statement)) declareArray(store->tile);
     }
     out_.open("for (Index work = tile_begin * items_per_tile; work < work_end; ++work) {");
-    writePlace();
+    writeSquareIndex();
     for (const Statement& statement : program_.statements) {
       std::visit([this](const auto& one) { this->write(one); }, statement);
     }
@@ -60,11 +60,11 @@ class CppSquareEmitter {
 
   // Writes the indices of the first element of the square, and how many rows and columns of the
   // square are inside of the tensors.
-  void writePlace() {
-    out_.line("const Index place = work % (rows * columns);");
-    out_.line(fmt::format("const Index strip = place / (columns * {0}) * {0};", kStripRows));
+  void writeSquareIndex() {
+    out_.line("const Index in_matrix = work % (rows * columns);");
+    out_.line(fmt::format("const Index strip = in_matrix / (columns * {0}) * {0};", kStripRows));
     out_.line(fmt::format("const Index height = hd::smaller({}, rows - strip);", kStripRows));
-    out_.line("const Index in_strip = place - strip * columns;");
+    out_.line("const Index in_strip = in_matrix - strip * columns;");
     out_.line(fmt::format("const Index {} = in_strip / height * {};", column_, kSquareEdge));
     out_.line(
         fmt::format("const Index first_row = (strip + in_strip % height) * {};", kSquareEdge));

@@ -23,7 +23,7 @@ class SquareEmitter {
                     kSquareThreads, frame_.entry, args));
     out_.line(fmt::format("typedef {} Index;", frame_.wide_index ? "long long" : "int"));
     writeArguments(out_, frame_);
-    writePlace();
+    writeSquareIndex();
     for (const Statement& statement : program_.statements) {
       std::visit([this](const auto& one) { this->write(one); }, statement);
     }
@@ -37,8 +37,8 @@ class SquareEmitter {
   // Returns the number of vectors that a thread holds of each tile.
   int vectors() const { return square_.edge * square_.edge / kSquareThreads / square_.vector; }
   // Returns the index of the word in shared memory that holds element `place` of line `line`.
-  std::string wordAt(const std::string& line, const std::string& place) const {
-    return fmt::format("({}) * {} + {}", line, square_.edge + 1, place);
+  std::string wordAt(const std::string& line, const std::string& element) const {
+    return fmt::format("({}) * {} + {}", line, square_.edge + 1, element);
   }
   std::string columnName() const { return fmt::format("k{}", frame_.kept.size() + 1); }
   std::string rowName() const { return fmt::format("k{}", frame_.kept.size()); }
@@ -46,16 +46,16 @@ class SquareEmitter {
   // Writes the variables that say which square this block computes. Without bands
   // (SquareLayout::banded), neighbouring blocks compute squares that are neighbours along the
   // innermost axis.
-  void writePlace() {
+  void writeSquareIndex() {
     const int edge = square_.edge;
     out_.line(fmt::format("const Index columns = (lane_extent + {}) / {};", edge - 1, edge));
     out_.line(fmt::format("const Index rows = ({} + {}) / {};", square_.row_extent.str(), edge - 1,
                           edge));
     out_.line("const Index block = (Index)hd::block();");
     if (square_.banded) {
-      out_.line("const hd::SquarePlace<Index> place(block, columns, rows);");
-      out_.line(fmt::format("const Index first_column = place.column * {};", edge));
-      out_.line(fmt::format("const Index first_row = place.row * {};", edge));
+      out_.line("const hd::SquareIndex<Index> square(block, columns, rows);");
+      out_.line(fmt::format("const Index first_column = square.column * {};", edge));
+      out_.line(fmt::format("const Index first_row = square.row * {};", edge));
     } else {
       out_.line(fmt::format("const Index first_column = block % columns * {};", edge));
       out_.line(fmt::format("const Index first_row = block / columns % rows * {};", edge));

@@ -71,7 +71,7 @@ class OrderInferrer {
       known.from = "required order of %" + fusion_.value(out).name;
       return known;
     }
-    if (expr.op->kind == OpKind::Expand) keepPlaces(expr, known);
+    if (expr.op->kind == OpKind::Expand) keepPositions(expr, known);
     if (!mayHint(out, known)) known.order = rowMajor(tensor.rank());
     return known;
   }
@@ -80,7 +80,7 @@ class OrderInferrer {
   // order, but accepts each repeated axis directly after the axis before it, this function chooses
   // the second order. For example, code that enlarges an image repeats pixels along a new axis, and
   // a reshape then merges this axis with the axis before it.
-  void keepPlaces(const Expression& expand, KnownOrder& known) const {
+  void keepPositions(const Expression& expand, KnownOrder& known) const {
     const ValueId out = expand.outputs[0];
     const TensorView& in = fusion_.tensor(expand.inputs[0]);
     if (in.rank() != known.order.size() || refusals_.whyNot(out, known.order).empty()) return;

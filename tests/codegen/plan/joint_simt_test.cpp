@@ -56,8 +56,8 @@ TEST(JointSimt, StatisticsTakeOneSweepInAllLayouts) {
   }
 }
 
-// The reduced axes [0, 2] are not neighbours in memory, so the last vector along axis 2 is incomplete
-// several times in each row. A thread loads several vectors in one step.
+// The reduced axes [0, 2] are not neighbours in memory, so the last vector along axis 2 is
+// incomplete several times in each row. A thread loads several vectors in one step.
 TEST(JointSimt, IncompleteVectorsInsideARowAreRight) {
   Cases cases;
   for (const char* dtype : {"f32", "bf16"}) {

@@ -104,7 +104,7 @@ class SimtKernels {
       std::fill_n(workspace.begin(), stage.cleared_bytes, '\0');
       for (const LaunchStage::PointerPatch& p : stage.pointers) {
         void* pointer = p.operand == LaunchStage::kWorkspace
-                            ? workspace.data() + p.place
+                            ? workspace.data() + p.workspace_offset
                             : one.buffers.at(static_cast<size_t>(p.operand))->data();
         std::memcpy(stage.args.data() + p.offset, &pointer, sizeof(pointer));
       }
