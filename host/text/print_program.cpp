@@ -15,9 +15,8 @@ namespace {
 
 std::string word(const std::string& name) { return isWord(name) ? name : heddle::quoted(name); }
 
-template <class BufferAccesses, class PrintItem>
-std::string join(const BufferAccesses& items, PrintItem print_item,
-                 std::string_view separator = ", ") {
+template <class Items, class PrintItem>
+std::string join(const Items& items, PrintItem print_item, std::string_view separator = ", ") {
   std::string out;
   for (const auto& item : items) {
     if (!out.empty()) out += separator;

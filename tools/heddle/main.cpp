@@ -223,8 +223,9 @@ int runCommandLine(int argc, char** argv) {
   Options options;
   CLI::App app(
       "heddle: runs fused tensor programs on one or many devices.\n"
-      "Exit codes: 0 success; 1 --check found a wrong element, or --check-numerics found NaN or "
-      "infinity; 2 a fault of the caller, or a lost rank; 3 a bug in heddle.");
+      "Exit codes: 0 success; 1 --check found a wrong element, --check-numerics found NaN or "
+      "infinity, or copies of an output differ between ranks; 2 a fault of the caller, or a lost "
+      "rank; 3 a bug in heddle.");
   app.require_subcommand(1);
   addRun(app, options);
   addDump(app, options);
