@@ -80,19 +80,19 @@ void LoopCombiner::column(AccumulatorId a) {
   const std::string own = fmt::format("acc{}[i]", a);
   const std::string shared = fmt::format("column{}", a);
   out_.line(fmt::format("const hd::SharedArray<{}> {}(scratch);", stateType(acc), shared));
-  const auto slot = [&](const std::string& share) {
+  const auto state = [&](const std::string& share) {
     return fmt::format("{}[i * {} + ({}) * {} + column]", shared, s_.block, share, columns);
   };
   const auto forLanes = [&](const std::string& statement) {
     out_.line("#pragma unroll");
     out_.line(fmt::format("for (int i = 0; i < {}; ++i) {}", s_.lanes, statement));
   };
-  forLanes(fmt::format("{} = {};", slot("share"), own));
+  forLanes(fmt::format("{} = {};", state("share"), own));
   out_.line("hd::barrier();");
   out_.open(fmt::format("for (int half = {}; half > 0; half /= 2) {{", s_.reduce_threads / 2));
   out_.open("if (share < half) {");
-  forLanes(fmt::format("{} = {};", own, combineText(acc, own, slot("share + half"))));
-  forLanes(fmt::format("{} = {};", slot("share"), own));
+  forLanes(fmt::format("{} = {};", own, combineText(acc, own, state("share + half"))));
+  forLanes(fmt::format("{} = {};", state("share"), own));
   out_.close();
   out_.line("hd::barrier();");
   out_.close();

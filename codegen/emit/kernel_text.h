@@ -94,7 +94,8 @@ bool readsMemory(const Body& body);
 std::string loadAtText(TextWriter& out, const Body& body, NodeId id, const KernelFrame& frame,
                        const LeafText& leaves, const std::string& prefix);
 
-// Returns the expression of the index `place`, at which a LoadAt reads a tensor along axis `axis`.
+// Returns the expression of the index `computed`, at which a LoadAt reads a tensor along axis
+// `axis`.
 std::string computedIndexText(const ComputedIndex& computed, const IndexedAccess& access,
                               size_t axis, const KernelFrame& frame, const LeafText& leaves,
                               const std::string& prefix);

@@ -64,8 +64,8 @@ class Divider {
   // both depend on the same value with all axes (hasAllAxes()). Values of different lists may have
   // unrelated axes, because only a later sweep relates these axes. The outputs of one list may be
   // stored before another list is launched. This overwrites no input of the other list: an output
-  // can have the memory of an input only if both have all axes, and two lists have no such input in
-  // common.
+  // can have the memory of an input only if no output of another list depends on this input
+  // (codegen/plan/in_place.h).
   std::vector<std::vector<ValueId>> connected(const std::vector<ValueId>& values) const {
     std::vector<std::vector<ValueId>> lists;
     std::vector<std::set<ValueId>> read;  // per list: the values with all axes on which it depends

@@ -30,10 +30,8 @@ bool isReadAfterReductions(const Fusion& segment, const Analysis& analysis, Valu
   return true;
 }
 
-// Returns whether the kernel reads the input again after its reductions. This is the case if an
-// output that is stored then depends on the input without a reduction. The input can then have a
-// reduced axis only if the extent of this axis is 1.
-bool isReadAgain(const Fusion& segment, const Analysis& analysis, ValueId input) {
+// Returns for each value whether it depends on the input without a reduction in between.
+IdVector<ValueId, bool> dependents(const Fusion& segment, ValueId input) {
   IdVector<ValueId, bool> depends(segment.values().size(), false);
   depends[input] = true;
   for (const Expression& expr : segment.exprs()) {
@@ -41,8 +39,27 @@ bool isReadAgain(const Fusion& segment, const Analysis& analysis, ValueId input)
     depends[expr.outputs[0]] = std::any_of(expr.inputs.begin(), expr.inputs.end(),
                                            [&](ValueId operand) { return depends[operand]; });
   }
+  return depends;
+}
+
+// Returns whether the kernel may read the input after it has stored output `output`, although the
+// output has the axes of the input. There are two cases:
+// - The input has a reduced axis, and another output is stored after the reductions and depends on
+//   the input. The extent of the axis is then 1.
+// - The segment has reductions, and only other outputs depend on the input. Such outputs may be
+//   stored by a later launch (codegen/families/sweeps.h). Outputs that depend on the same input are
+//   stored by the same launch.
+bool mayReadLater(const Fusion& segment, const Analysis& analysis, ValueId input, size_t output,
+                  bool has_reduced) {
+  const IdVector<ValueId, bool> depends = dependents(segment, input);
+  const bool has_reductions =
+      std::any_of(segment.exprs().begin(), segment.exprs().end(),
+                  [](const Expression& expr) { return expr.op->kind == OpKind::Reduction; });
+  const bool own = depends[segment.outputs()[output]];
   for (size_t i = 0; i < segment.outputs().size(); ++i) {
-    if (analysis.stored_in[i] == StoredIn::Finish && depends[segment.outputs()[i]]) return true;
+    if (!depends[segment.outputs()[i]]) continue;
+    if (has_reduced && analysis.stored_in[i] == StoredIn::Finish) return true;
+    if (has_reductions && !own) return true;
   }
   return false;
 }
@@ -74,9 +91,11 @@ std::string whyNotInPart(const Fusion& segment, const Analysis& analysis, size_t
       return fmt::format("the kernel reads each element of %{} several times", name);
     }
   }
-  if (has_reduced ? isReadAgain(segment, analysis, in)
-                  : !isReadAfterReductions(segment, analysis, in)) {
+  if (!has_reduced && !isReadAfterReductions(segment, analysis, in)) {
     return fmt::format("the kernel reads each element of %{} several times", name);
+  }
+  if (mayReadLater(segment, analysis, in, output, has_reduced)) {
+    return fmt::format("the kernel may read %{} after it has stored %{}", name, result);
   }
   const std::vector<ExprId> columns = columnReductions(segment);
   if (!columns.empty()) {

@@ -16,9 +16,11 @@ namespace heddle::codegen {
 // thread may read this element afterwards. Every schedule guarantees both if these conditions hold:
 // - Input and output have the same dtype and the same axes of the iteration space
 //   (codegen/plan/analysis.h), in the same order. They have either all axes of the space, or
-//   exactly the axes that are not reduced. In the first case, the kernel does not read the input
-//   after its reductions, once the output is stored. In the second case, it reads the input only
-//   after its reductions.
+//   exactly the axes that are not reduced. In the first case, no output that is stored after the
+//   reductions depends on the input without a reduction in between. In the second case, the kernel
+//   reads the input only after its reductions.
+// - If the segment has reductions, a later launch may store another output (sweeps). Therefore the
+//   output itself depends on the input without a reduction in between, or no output does.
 // - No expression reads the input at computed indices.
 // - If the segment consists of several parts (ir/analysis/independent_parts.h), only the part that
 //   stores the output reads the input. The other conditions hold for this part.

@@ -27,7 +27,8 @@ struct ActualJob {
 // - No instruction changes an input that decides sizes.
 //
 // Checks for each rank of a job, after loops are expanded and views are resolved for the rank:
-// - The program can be unrolled: loops and branches end, and all views exist.
+// - The program can be unrolled. For example, all views exist, and the operands of each instruction
+//   fit.
 // - There are no races, and every buffer is freed or returned on every path. Two accesses conflict
 //   if they are to overlapping bytes of one buffer and at least one of them is a write. Three
 //   things determine the order of two accesses: a common stream, a RecordEvent with a WaitEvent, or

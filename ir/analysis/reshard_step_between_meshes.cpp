@@ -9,7 +9,7 @@ namespace {
 
 // Returns whether samePlacement() (ir/analysis/reshard_step.h) would be true if both shardings were
 // on one mesh.
-bool haveSameBlocks(Sharding from, const Sharding& to) {
+bool samePlacementOnOneMesh(Sharding from, const Sharding& to) {
   from.mesh = to.mesh;
   return samePlacement(from, to);
 }
@@ -48,7 +48,7 @@ std::optional<size_t> axisOverAll(const Sharding& state, const TensorView& tenso
 
 ReshardStep transferStep(const Sharding& from, const Sharding& to, const DeviceMesh& source,
                          const DeviceMesh& target) {
-  const bool alike = sameAxes(source, target) && haveSameBlocks(from, to);
+  const bool alike = sameAxes(source, target) && samePlacementOnOneMesh(from, to);
   if (!alike || !isDisjoint(source, target)) return compoundStep();
   return rooted(ReshardStep::Kind::Transfer, pairTeam(source, target));
 }
@@ -85,7 +85,7 @@ ReshardStep stepBetweenMeshes(const Sharding& from, const Sharding& to, const Te
   const DeviceMesh& source = meshes.at(from.mesh);
   const DeviceMesh& target = meshes.at(to.mesh);
   const bool views = (from.isReplicated() && !to.isPartial() && isWithin(target, source)) ||
-                     (sameDevices(source, target) && haveSameBlocks(from, to));
+                     (sameDevices(source, target) && samePlacementOnOneMesh(from, to));
   if (views) return {ReshardStep::Kind::Slice, -1, {}, {}};
   ReshardStep pairs = transferStep(from, to, source, target);
   if (pairs.kind == ReshardStep::Kind::Transfer || from.isPartial() || to.isPartial()) return pairs;

@@ -17,8 +17,8 @@ constexpr int64_t kWord = int64_t{1} << 32;
 
 Term integer(FusionBuilder& b, int64_t value) { return composite::constant(b, value); }
 
-Term shiftedRight(Term bits, int64_t bits_count) {
-  return composite::call("bitwise_right_shift", {bits, integer(*bits.b, bits_count)});
+Term shiftedRight(Term bits, int64_t distance) {
+  return composite::call("bitwise_right_shift", {bits, integer(*bits.b, distance)});
 }
 
 // Returns the lowest `count` bits of `bits`.

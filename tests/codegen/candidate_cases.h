@@ -148,11 +148,13 @@ struct CandidateTensors {
   }
   static std::string differenceOf(Buffer& buffer, const HostTensor& expected) {
     const HostTensor got = elementsOf(buffer);
-    const double tolerance = sizeOf(expected.dtype) == 2 ? 0x1p-7 : 1e-5;
+    const double relative = expected.dtype == DType::BF16  ? 0x1p-7
+                            : expected.dtype == DType::F16 ? 0x1p-10
+                                                           : 1e-5;
     for (int64_t i = 0; i < expected.numel(); ++i) {
       const double a = toDouble(got.at(i));
       const double b = toDouble(expected.at(i));
-      if (std::abs(a - b) <= tolerance * std::max(1.0, std::abs(b))) continue;
+      if (std::abs(a - b) <= relative * std::abs(b) + 1e-5) continue;
       return fmt::format("element {} is {}, expected {}", i, a, b);
     }
     return "";

@@ -11,20 +11,28 @@
 namespace heddle::codegen::testing {
 
 // Creates random segments with random sizes, memory orders and dtypes. The extents are small, odd
-// or powers of two, so that vectors and tiles are often incomplete. A seed decides everything.
+// or powers of two, so that vectors and tiles are often incomplete. A seed decides everything, with
+// the same standard library. The seeds 0 to kKinds - 1 give each kind of segment once.
 class RandomCandidateCase {
  public:
-  explicit RandomCandidateCase(unsigned seed) : random_(seed) {}
+  static constexpr unsigned kKinds = 11;
+
+  explicit RandomCandidateCase(unsigned seed) : random_(seed), kind_(seed % kKinds) {}
 
   CandidateCase make() {
     chooseSizes();
     CandidateCase made;
-    const std::string body = bodyOf(below(9));
+    const std::string body = bodyOf(kind_);
     std::string inputs;
     for (int i = 0; i < inputs_; ++i) {
       inputs += fmt::format("{}%x{}: {}{}", i > 0 ? ", " : "", i, dtype_, symbols());
       made.sizes.push_back(sizes_);
       made.strides.push_back(below(3) > 0 ? std::vector<int64_t>{} : permutedStrides());
+    }
+    if (per_row_) {
+      inputs += fmt::format(", %r: f32[{}]", fmt::join(rowSymbols(), ", "));
+      made.sizes.push_back(rowSizes());
+      made.strides.emplace_back();
     }
     made.text = fmt::format("({}) {{\n{}}}\n", inputs, body);
     for (size_t i = 0; i < sizes_.size(); ++i) made.symbols[fmt::format("n{}", i)] = sizes_[i];
@@ -40,14 +48,11 @@ class RandomCandidateCase {
     constexpr int64_t kMost = 30000;
     dtype_ = kTypes[below(3)];
     const int64_t rank = 2 + below(3);
-    int64_t elements = 1;
-    for (int64_t i = 0; i < rank; ++i) {
-      sizes_.push_back(kExtents[below(15)]);
-      elements *= sizes_.back();
-    }
+    for (int64_t i = 0; i < rank; ++i) sizes_.push_back(kExtents[below(15)]);
     // One long axis, in half of the cases.
     if (below(2) == 0) sizes_[static_cast<size_t>(below(rank))] *= 1 + below(200);
-    elements = std::accumulate(sizes_.begin(), sizes_.end(), int64_t{1}, std::multiplies<>());
+    int64_t elements =
+        std::accumulate(sizes_.begin(), sizes_.end(), int64_t{1}, std::multiplies<>());
     while (elements > kMost) {
       int64_t& largest = *std::max_element(sizes_.begin(), sizes_.end());
       elements /= largest;
@@ -58,6 +63,25 @@ class RandomCandidateCase {
       if (below(2) == 0) axes_.push_back(i);
     }
     if (axes_.empty()) axes_.push_back(below(rank));
+  }
+
+  bool isReduced(size_t axis) const {
+    return std::find(axes_.begin(), axes_.end(), static_cast<int64_t>(axis)) != axes_.end();
+  }
+  // The sizes of a tensor with one element per row.
+  std::vector<int64_t> rowSizes() const {
+    std::vector<int64_t> sizes;
+    for (size_t i = 0; i < sizes_.size(); ++i) {
+      if (!isReduced(i)) sizes.push_back(sizes_[i]);
+    }
+    return sizes;
+  }
+  std::vector<std::string> rowSymbols() const {
+    std::vector<std::string> names;
+    for (size_t i = 0; i < sizes_.size(); ++i) {
+      if (!isReduced(i)) names.push_back(fmt::format("n{}", i));
+    }
+    return names;
   }
 
   std::string symbols() const {
@@ -119,6 +143,22 @@ class RandomCandidateCase {
         return head + fmt::format("  %s = sum(%f, axes=[{}])\n", fmt::join(all, ", ")) +
                "  %r = exp(%f)\n" + tail + "  return %y, %s\n";
       }
+      case 9:  // two values per row, of which one depends on an input with one element per row
+        per_row_ = true;
+        return head + fmt::format(
+                          "  %h = max(%f, {0})\n  %h1 = max(%f, axes={1})\n  %d = sub(%f, %h)\n"
+                          "  %p = sin(%d)\n  %s = sum(%p, axes={1})\n  %t = add(%s, %r)\n"
+                          "  return %h1, %t\n",
+                          keep, axes);
+      case 10:  // two outputs of all elements, of which one depends on the second input
+        inputs_ = 2;
+        return head +
+               fmt::format("  %h = max(%f, {0})\n  %d = sub(%f, %h)\n  %r = tanh(%d)\n", keep) +
+               tail +
+               fmt::format(
+                   "  %a = add(%x0, %x1)\n  %k = cast(%h, dtype={1})\n"
+                   "  %z = mul(%x1, %k)\n  %q = sum(%a, axes={0})\n  return %y, %z, %q\n",
+                   axes, dtype_);
       default:  // a norm, with a second input in another memory order
         inputs_ = 2;
         return head + centered +
@@ -161,7 +201,9 @@ class RandomCandidateCase {
   std::vector<int64_t> sizes_;
   std::vector<int64_t> axes_;  // the reduced axes
   std::string dtype_;
+  int64_t kind_;
   int inputs_ = 1;
+  bool per_row_ = false;  // there is also an input %r with one element per row
 };
 
 }  // namespace heddle::codegen::testing

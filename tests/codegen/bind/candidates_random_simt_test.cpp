@@ -20,25 +20,28 @@ struct Added {
   CandidateTensors& tensors;
   std::string text;
   size_t kernel;
-  std::optional<std::pair<size_t, size_t>> in_place;  // (input, output)
+  std::optional<std::pair<size_t, size_t>> in_place;  // the input, and the output stored in it
 };
 
-// Returns the first output that the kernel may store in an input, and this input.
-std::optional<std::pair<size_t, size_t>> storedInPlace(CandidateTensors& tensors) {
+using Pair = std::pair<size_t, size_t>;  // (input, output)
+
+// Returns all outputs that the kernel may store in an input, with this input.
+std::vector<Pair> pairsInPlace(CandidateTensors& tensors) {
   InPlaceRules rules(tensors.fusion);
+  std::vector<Pair> pairs;
   for (size_t output = 0; output < tensors.outputs.size(); ++output) {
     for (size_t input = 0; input < tensors.inputs.size(); ++input) {
       const bool same_view = tensors.inputs[input].desc == tensors.outputs[output].desc;
-      if (same_view && rules.whyNot(input, output).empty()) return std::pair(input, output);
+      if (same_view && rules.whyNot(input, output).empty()) pairs.emplace_back(input, output);
     }
   }
-  return std::nullopt;
+  return pairs;
 }
 
 class CandidatesRandomSimt : public ::testing::TestWithParam<unsigned> {};
 
 TEST_P(CandidatesRandomSimt, EveryCandidateGivesTheRightNumbers) {
-  constexpr unsigned kCases = 8;
+  constexpr unsigned kCases = testing::RandomCandidateCase::kKinds;
   std::deque<CandidateTensors> tensors;
   testing::SimtKernels kernels;
   std::vector<Added> added;
@@ -46,22 +49,24 @@ TEST_P(CandidatesRandomSimt, EveryCandidateGivesTheRightNumbers) {
     const unsigned seed = GetParam() * kCases + i;
     const CandidateCase each = testing::RandomCandidateCase(seed).make();
     CandidateTensors& own = tensors.emplace_back(each);
-    const auto in_place = storedInPlace(own);
+    const std::vector<Pair> pairs = pairsInPlace(own);
     for (const Candidate& candidate : own.candidatesFor(Target::Cuda)) {
       const std::string text = fmt::format("seed {}: {}{} {}", seed, each.text, str(each.sizes[0]),
                                            candidate.plan.candidate);
-      const auto add = [&](const std::vector<Buffer*>& outputs, bool is_in_place) {
+      const auto add = [&](const std::optional<Pair>& in_place) {
+        std::vector<Buffer*> outputs = CandidateTensors::pointersTo(own.outputs);
+        if (in_place) outputs[in_place->second] = &own.inputs[in_place->first];
         const size_t kernel = kernels.add(own.fusion, CandidateTensors::pointersTo(own.inputs),
                                           outputs, {}, &candidate.choice);
-        added.push_back({own, text, kernel, is_in_place ? in_place : std::nullopt});
+        added.push_back({own, text, kernel, in_place});
       };
-      std::vector<Buffer*> outputs = CandidateTensors::pointersTo(own.outputs);
-      add(outputs, false);
-      if (!in_place) continue;
-      outputs[in_place->second] = &own.inputs[in_place->first];
-      add(outputs, true);
+      add(std::nullopt);
+      for (const Pair& pair : pairs) add(pair);
     }
   }
+  const auto count = [&](auto is_one) { return std::count_if(added.begin(), added.end(), is_one); };
+  EXPECT_GE(count([](const Added& each) { return each.in_place.has_value(); }), 3);
+  EXPECT_GE(count([](const Added& each) { return each.text.ends_with("sweeps"); }), 1);
   kernels.compile();
   for (Added& each : added) {
     for (Buffer& output : each.tensors.outputs) {
