@@ -147,9 +147,9 @@ KernelStore::Key PlanBuilder::keyOf(const PlannedKernel& kernel) {
           kernel.choice ? codegen::print(*kernel.choice) : std::string()};
 }
 
-// Returns the kernel of a launch. Takes it from an earlier launch or an earlier plan if the segment
-// and the descriptors are equal. Otherwise plans the kernel. The reference is valid until the next
-// call.
+// Returns the kernel of a launch. An earlier launch with the same segment, candidate, descriptors
+// and alignments has the same kernel. Otherwise findKernel() takes the kernel from the store or
+// plans it. The reference is valid until the next call.
 PlanBuilder::PlannedKernel& PlanBuilder::planned(Launch& launch) {
   if (!launch.stored) launch.stored = target_.kernels.segmentOf(*launch.segment);
   const auto begin = kernel_segments_.begin(), end = kernel_segments_.end();

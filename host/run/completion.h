@@ -183,8 +183,8 @@ struct Completion {
   // communicators. The destructor of the Executable waits until this is true, because it destroys
   // the communicators, and a caller may still call Outputs::wait() afterwards.
   std::atomic<bool> settled_{false};
-  std::atomic<bool> by_input_{
-      false};  // true: the run failed because it read an output of a failed run
+  // true: the run failed because it read an output of a failed run.
+  std::atomic<bool> by_input_{false};
   Device& device_;
 };
 
