@@ -148,7 +148,7 @@ void Unroller::nextTrip(Frame& loop) {
 }
 
 // Ends the then_body. If there is an else_body, restores the slots and scalars from before the
-// branch, and begins the else_body.
+// branch, and begins the else_body. Otherwise leaves the branch.
 void Unroller::closeThen() {
   Frame then = std::move(frames_.back());
   frames_.pop_back();

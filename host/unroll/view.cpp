@@ -55,8 +55,8 @@ std::optional<std::vector<Run>> cutRuns(const TensorDesc& from, const TensorDesc
   return runs;
 }
 
-// Returns the stride of the innermost axis of a group. Returns nullopt if the axes of the group are
-// not dense in row-major order.
+// Returns the stride in `from` of the innermost axis of a group. Returns nullopt if the axes of the
+// group are not dense in row-major order. Ignores axes of one element.
 std::optional<int64_t> innermostStride(const TensorDesc& from, const Run& run) {
   std::optional<int64_t> expected, innermost;
   for (size_t i = run.from_end; i-- > run.from;) {
@@ -258,8 +258,8 @@ class ViewMaker {
   }
 
   // Adds the terms of the start of a slice along axis i to `late`. Restricts the late inputs to
-  // values for which the slice is within the unsharded axis. The caller must subtract the present
-  // values of these inputs from View::byte_offset.
+  // values for which the slice is within the unsharded axis. The caller must subtract from
+  // View::byte_offset what the terms add with the present values of these inputs.
   void addLate(const Size& start, const Size& stop, size_t i,
                std::vector<View::LateTerm>& late) const {
     std::vector<View::LateTerm> terms = scope_.lateTermsOf(start);
