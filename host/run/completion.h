@@ -35,7 +35,7 @@ class SharedStream {
   // Returns the stream, and creates it at the first call. The caller must hold `issuing`.
   Stream get();
   std::mutex issuing;  // a thread holds this lock while it issues a run on the stream
-  OwnerReaper reaper;  // releases the owners of inputs, also for runs on other streams
+  OwnerReaper reaper;  // releases owners (host/run/kept_owners.h), also for runs on other streams
   // Number of failed runs whose error no call has thrown. Includes runs on other streams, and runs
   // of Executables that no longer exist.
   std::atomic<int64_t> unreported_failures{0};
@@ -45,9 +45,9 @@ class SharedStream {
   Stream stream_ = nullptr;
 };
 
-// The parts of an Executable that its Outputs need: the records of runs, the shared stream, and
-// texts for error messages. Outputs may exist longer than their Executable, so both share ownership
-// of this object. Thread-safe.
+// The parts of an Executable that its Outputs (host/outputs.h) need: the records of runs, the
+// shared stream, and texts for error messages. Outputs may exist longer than their Executable, so
+// both share ownership of this object. Thread-safe.
 class RunResources : public std::enable_shared_from_this<RunResources> {
  public:
   // `instruction_texts` has the text of each instruction. If `stream` is nullptr, the constructor

@@ -17,10 +17,11 @@ namespace heddle::host {
 // class does nothing.
 //
 // When:    before the first run with each set of sizes. Later runs with the same sizes exchange
-//          nothing, because the counts depend only on the program and the sizes. Exception: see
-//          Cache below. To ensure that the counts depend on nothing else, unroll() rejects an input
-//          that is sent or received if its allocated sizes differ from those of its type. The job
-//          monitor (comm/monitor/job_monitor.h) checks that all ranks run with the same sizes.
+//          nothing, because the counts depend only on the program and the sizes. After the class
+//          has discarded its hashes (see Cache), it compares again. To ensure that the counts
+//          depend on nothing else, unroll() rejects an input that is sent or received if its
+//          allocated sizes differ from those of its type. The job monitor
+//          (comm/monitor/job_monitor.h) checks that all ranks run with the same sizes.
 // What:    each rank sends a list of its posts to all other ranks (World::exchange()). Two ranks
 //          compare the posts in which both take part: the collectives of each communicator that
 //          they share, and the transfers between the two. The lists are in the order of issue,

@@ -127,9 +127,10 @@ std::shared_ptr<void> RunRecord::take(RunState& state, BufferId buffer, Allocato
   return share(owner, owner.counts, ReleaseOwner{this, &owner});
 }
 
-// Returns an owner that keeps `lender` alive, or the lender of `lender` (Owner::lender). Later runs
-// use the owner to find out whether this run has failed. If there is no lender, this is its only
-// purpose.
+// Returns an owner that keeps `lender` alive, the owner of the caller's tensor. If `lender` itself
+// only keeps another owner alive, the result keeps that owner alive instead (Owner::lender). Later
+// runs find this run through the result (producerOf()), and learn whether it has failed. If
+// `lender` is empty, this is the only purpose of the result.
 std::shared_ptr<void> RunRecord::borrow(const std::shared_ptr<void>& lender, Owner& owner) {
   const auto* release = lender ? std::get_deleter<ReleaseOwner>(lender) : nullptr;
   owner.memory = nullptr;

@@ -27,7 +27,7 @@ class RunState {
   // Prepares a run of the plan on `stream`. This is cheap if the last run used the same plan.
   void prepare(const std::shared_ptr<const Plan>& plan, Stream stream);
 
-  IdVector<PointerIndex, std::byte*> pointers;
+  IdVector<PointerIndex, std::byte*> pointers;  // addresses of memory; see PointerIndex
   std::vector<int64_t> late_offsets;  // per element of Plan::late_pointers: bytes after its base
   // Sets the late pointers (Plan::late_pointers) whose base is `base`.
   void setLatePointers(PointerIndex base);
@@ -45,11 +45,11 @@ class RunState {
   // (host/run/bind_run.cpp) accepted last.
   std::vector<std::byte*> apart_outputs;
   IdVector<BufferId, bool> owned;  // true: this run has allocated and not yet freed the buffer
-  IdVector<RegisterId, Scalar> registers;
-  IdVector<DeviceEventId, Event> events;
+  IdVector<RegisterId, Scalar> registers;  // the scalar values of the run
+  IdVector<DeviceEventId, Event> events;   // for RecordStep and WaitStep
   IdVector<StreamId, Stream> streams;  // kCallerStream: the run's stream; the state owns all others
   std::vector<std::byte> args;         // copy of Plan::args; launches write addresses into it
-  std::vector<comm::Operation> operations;
+  std::vector<comm::Operation> operations;  // copy of Plan::operations, with addresses
   int64_t held_bytes = 0;          // bytes allocated minus bytes freed by the steps issued so far
   int64_t peak_bytes = 0;          // largest value of held_bytes in this run
   std::vector<int64_t> counts;     // counts of the all-to-all-v calls (Plan::Counts)
