@@ -52,7 +52,8 @@ UnrollRequest bindInputs(const Program& program, const InputFacts& facts,
 bool isAtElement(const Tensor& tensor);
 
 // Adds the defaults of the program to `sizes` for symbols without a value. Then checks the guards
-// of the program (checkGuards()), and throws UserError if one fails.
+// of the program (checkGuards()), and throws UserError if one fails. `sources` says for messages
+// where a value comes from.
 void completeSizes(const Program& program, SizeBindings& sizes, const SizeSources& sources = {});
 
 // Returns a copy of the program in which every mesh has its size in a job of `ranks` ranks. This

@@ -46,8 +46,9 @@ class KernelStore {
   // Compiles like prepare(), but loads nothing. A later prepare() finds the images in the image
   // cache.
   void compile(const std::vector<const codegen::KernelPlan*>& plans);
-  // While the loaded kernels exceed `most_bytes`, unloads source texts whose kernels no plan uses
-  // any more. Begins with the text whose latest prepare() is longest ago.
+  // While the loaded kernels exceed `most_bytes`, unloads kernels that no plan uses any more. All
+  // kernels of a source text are unloaded together. Begins with the text whose latest prepare() is
+  // longest ago.
   void unloadUnused();
 
   // A kernel that is ready to launch. The text of its source is empty.

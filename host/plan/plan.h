@@ -23,9 +23,9 @@ struct KernelChoices;     // host/device/kernel_choices.h
 // An unrolled program (host/unroll/unroll.h) is a host program written out for one rank and one set
 // of sizes. A plan is an unrolled program that is bound to a device: a flat list of steps. The plan
 // fixes every size, offset, kernel and communicator. Only pointers and scalar values are missing.
-// Before a run launches a kernel, it writes them to known offsets in its copy of the argument
-// block. All runs with the same shapes share the plan. A plan is immutable, except its member
-// `agreed`.
+// An argument block contains the arguments of one kernel launch. Before a run launches a kernel, it
+// writes pointers and scalars to known offsets in its copy of the argument block. All runs with the
+// same shapes share the plan. A plan is immutable, except its member `agreed`.
 //
 // In this file, a register is an element of RunState::registers (host/run/run_state.h). It holds a
 // scalar value of the run.

@@ -33,9 +33,9 @@ class PlanBuilder {
 
  private:
   void draft();
-  // The uses of one token or event of the program. A token represents posted operations until a
-  // Wait (host/program/instructions.h). A token or event that orders two streams needs an event of
-  // the device.
+  // The uses of one token or event of the program. A token represents posted operations, for which
+  // a stream can wait (host/program/instructions.h). A token or event that orders two streams needs
+  // an event of the device.
   struct EventUse {
     StreamId stream;       // the stream of the first use
     bool crosses = false;  // true: several streams use the token or event

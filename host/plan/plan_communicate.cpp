@@ -22,8 +22,8 @@ void checkDense(const TensorDesc& desc, const std::string& slot) {
                     str(desc.strides));
 }
 
-// Returns Operation::count of a collective (comm/operation.h), computed from the allocated sizes of
-// the views.
+// Returns Operation::count of a collective (comm/communicator.h), computed from the allocated sizes
+// of the views.
 int64_t partOf(comm::CollectiveKind kind, const View& in, const View& out, int size) {
   if (kind == comm::CollectiveKind::AllToAllV) return 0;
   if (kind == comm::CollectiveKind::AllToAll) return allocCount(in.desc) / size;

@@ -197,7 +197,8 @@ void PlanBuilder::findKernel(PlannedKernel& kernel, const Launch& launch) {
         runSizes(kernel.stored->segment(), analysis, descsOf(kernel.inputs),
                  descsOf(kernel.outputs), sizesInside(launch), unrolled_.rank, target_.ranks);
   }
-  // Only kernels of the program have candidates, not those that the plan itself needs.
+  // Choices name candidates only for kernels of the program, not for kernels that the plan itself
+  // adds.
   const bool has_choices = target_.choices != nullptr && launch.kernel != nullptr;
   if (!kernel.candidate.empty() || has_choices) choose(kernel, launch);
   if (auto bound = target_.kernels.bind(*kernel.stored, kernel.operands())) {

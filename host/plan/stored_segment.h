@@ -29,8 +29,8 @@ class StoredSegment {
       : number_(number), segment_(std::move(segment)), target_(target) {}
 
   int64_t number() const { return number_; }  // KernelStore::Key::segment
-  // Returns the segment of the program that was first. Its values may have other names than those
-  // of the equal segments.
+  // Returns the segment from which the object was created. The values of an equal segment may have
+  // other names.
   const Fusion& segment() const { return segment_; }
   // Returns the planner of the segment. The first call analyzes the segment, and throws UserError
   // if the segment cannot be one kernel.
