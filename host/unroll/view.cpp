@@ -90,8 +90,8 @@ class ViewMaker {
 
   View operator()(const Alias::Reshape&) const {
     TensorDesc desc = want_;
-    // A gather of uneven blocks leaves padding at the end of its result, which is the operand here.
-    // The reshape ignores this padding: it uses the allocated sizes that follow from the sharding
+    // The operand may be the result of a gather of uneven blocks, which has padding at its end. The
+    // reshape ignores this padding: it uses the allocated sizes that follow from the sharding
     // alone.
     TensorDesc from = in_.desc;
     Slot unpadded = in_slot_;
