@@ -19,7 +19,7 @@ struct RaceAccess {
   int32_t step = -1;  // index of the step of the unrolled program; -1: an access of the caller
   StreamId stream = kCallerStream;
   int32_t time = 0;   // number of the step on its stream
-  int32_t post = -1;  // number of the post that accesses the buffer; -1: the step itself
+  int32_t post = -1;  // number of the post to which the step belongs; -1: none
   bool operator==(const RaceAccess&) const = default;
 
   // Returns whether the access has certainly completed according to `clock`.
