@@ -54,8 +54,8 @@ struct Plan {
     Address send;
     Address recv;
   };
-  // The counts of an AllToAllV. They are the numbers of elements that a rank sends to each rank of
-  // the team, and the numbers that it receives from each rank.
+  // The counts of an AllToAllV: how many elements a rank sends to each rank of the team, and how
+  // many it receives from each rank.
   struct Counts {
     int32_t ranks;          // number of ranks of the team
     RegisterId send;        // first of `ranks` registers with the numbers to send

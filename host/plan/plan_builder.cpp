@@ -281,7 +281,7 @@ void PlanBuilder::emitOne(const UnrolledStep& step) {
 // Converts the targets of jumps from steps of the unrolled program to steps of the plan.
 void PlanBuilder::finishJumps() {
   for (Step& step : plan_->steps) {
-    // Only these two kinds of steps have a target.
+    // Only GotoStep and BranchStep have a target.
     if (auto* jump = std::get_if<GotoStep>(&step)) {
       jump->target = step_of_unrolled_.at(jump->target);
     } else if (auto* branch = std::get_if<BranchStep>(&step)) {
@@ -296,7 +296,7 @@ void PlanBuilder::findRemaining() {
   IdVector<BufferId, bool> remains(plan_->buffers.size(), false);
   bool jumps = false;
   for (const Step& step : plan_->steps) {
-    // Only these steps allocate, free or jump.
+    // Only AllocateStep allocates, only FreeStep frees, and only BranchStep and GotoStep jump.
     if (const auto* allocate = std::get_if<AllocateStep>(&step)) remains[allocate->buffer] = true;
     jumps = jumps || isOneOf<BranchStep, GotoStep>(step);
   }

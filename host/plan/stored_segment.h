@@ -41,8 +41,8 @@ class StoredSegment {
     std::vector<LoadedKernel> loaded;  // one per stage of `plan`
   };
   // Returns the kernel for these operands, if add() was called for a kernel of the same form
-  // (codegen::SegmentPlanner::bind()), and this kernel is still loaded. A kernel without stages
-  // needs neither. Otherwise returns nullopt.
+  // (codegen::SegmentPlanner::bind()), and this kernel is still loaded. Also returns a kernel
+  // without stages, even without a call of add(). In all other cases returns nullopt.
   std::optional<Bound> bind(const codegen::SegmentPlanner::Operands& operands);
   // Stores a kernel for bind(). `plan` and `layouts` are the results of codegen::planKernel() for
   // these operands. Does not keep the kernel loaded. Returns false if the kernel has no stages, or
