@@ -248,7 +248,7 @@ class ViewMaker {
   }
 
  private:
-  // Checks that the axes are different axes of %name, which has `rank` axes. They must be sorted.
+  // Checks that `axes` are different axes of %name in ascending order. %name has `rank` axes.
   static void checkAxes(const std::vector<int64_t>& axes, size_t rank, const std::string& name) {
     const bool ascends =
         std::adjacent_find(axes.begin(), axes.end(), std::greater_equal<>()) == axes.end();
