@@ -212,6 +212,8 @@ void Completion::settleProducers() {
   }
 }
 
+// Throws the error of `producer`, the run that has computed the input. Adds the input to the
+// message, unless `producer` itself failed because of an input: its message then already names one.
 void Completion::throwOfInput(const Completion& producer, int input) {
   by_input_.store(true);
   try {

@@ -110,10 +110,10 @@ class RunResources : public std::enable_shared_from_this<RunResources> {
 void awaitEvent(Device& device, Event event, const Plan& plan);
 
 // Represents the end of one run, and stores the error of the run. The Outputs and the RunState of
-// the run share this object, which is part of the run's record (host/run/run_record.h).
-// A run that reads an output of a failed run fails too. Its error names the input and repeats the
-// first error.
-// Thread-safe, except reuse().
+// the run share this object, which is part of the run's record (host/run/run_record.h). A run that
+// reads an output of a failed run fails too. Its error names the input and repeats the first error.
+// If further runs read its outputs, they repeat its error without a change. Thread-safe, except
+// reuse().
 struct Completion {
   explicit Completion(std::shared_ptr<RunResources> r)
       : resources(std::move(r)),
