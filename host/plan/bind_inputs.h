@@ -37,9 +37,11 @@ struct InputFacts {
 // - Two axes of inputs, or an axis and a scalar, give different values to one symbol. The message
 //   names both.
 // - A tensor with axes is in host memory.
-// - A tensor with elements has no data, or an address at which no element can be (isAtElement()).
+// - A tensor with elements has no data, or its address is not a multiple of the size of an element
+//   (isAtElement()).
 // - The descriptor of a sharded input has no `global`, or is not the block of this rank.
-// - The strides do not have the memory order for which the program was compiled.
+// - The strides do not have the memory order or the contiguous axes for which the program was
+//   compiled.
 // - A guard of the program fails, for example because two sizes differ that must be equal.
 // - The value of an input that decides a size is not valid (SizeInputs::value()).
 UnrollRequest bindInputs(const Program& program, const InputFacts& facts,
@@ -50,7 +52,8 @@ UnrollRequest bindInputs(const Program& program, const InputFacts& facts,
 bool isAtElement(const Tensor& tensor);
 
 // Adds the defaults of the program to `sizes` for symbols without a value. Then checks the guards
-// of the program (checkGuards()), and throws UserError if one fails.
+// of the program (checkGuards()), and throws UserError if one fails. `sources` says for messages
+// where a value comes from.
 void completeSizes(const Program& program, SizeBindings& sizes, const SizeSources& sources = {});
 
 // Returns a copy of the program in which every mesh has its size in a job of `ranks` ranks. This

@@ -22,8 +22,9 @@ bool mayComeByValue(const Fusion& segment, size_t position);
 // 0-d tensor from the scalar. Inputs keep their positions.
 Fusion withValues(const Fusion& segment, const std::vector<bool>& by_value);
 
-// Returns a segment that stores a scalar to a 0-d tensor of type `dtype`. The scalar is its only
-// input and has the widest type of its category.
+// Returns a segment that stores a scalar to a 0-d tensor of type `dtype`. It serves readers that
+// need the element in device memory. The scalar is its only input and has the widest type of its
+// category.
 Fusion scalarStoreSegment(DType dtype);
 
 }  // namespace heddle::host

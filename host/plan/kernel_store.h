@@ -23,8 +23,9 @@
 namespace heddle::host {
 
 // Holds the kernels of one Executable, or of several that share the store. A kernel is compiled and
-// loaded only once, even if several plans use it. A codegen::KernelPlan describes a kernel as a
-// list of stages; each stage is one launch. Thread-safe.
+// loaded only once, even if several plans use it. Exception: unloadUnused() may unload it. A
+// codegen::KernelPlan describes a kernel as a list of stages; each stage is one launch.
+// Thread-safe.
 class KernelStore {
  public:
   // `device` and `images` must outlive the store. `images` nullptr: the store creates a private
@@ -45,8 +46,9 @@ class KernelStore {
   // Compiles like prepare(), but loads nothing. A later prepare() finds the images in the image
   // cache.
   void compile(const std::vector<const codegen::KernelPlan*>& plans);
-  // While the loaded kernels exceed `most_bytes`, unloads kernels that only the store holds. Begins
-  // with the kernel whose latest prepare() is longest ago.
+  // While the loaded kernels exceed `most_bytes`, unloads kernels that no plan uses any more. All
+  // kernels of a source text are unloaded together. Begins with the text whose latest prepare() is
+  // longest ago.
   void unloadUnused();
 
   // A kernel that is ready to launch. The text of its source is empty.
@@ -65,11 +67,11 @@ class KernelStore {
     std::string candidate = {};       // parameters of the chosen candidate; "": none was chosen
     bool operator==(const Key&) const = default;
   };
-  // Returns the object for a segment. Equal segments share it, also if they belong to different
-  // programs. The names of values do not count, because kernels do not depend on them. Requires
-  // that the device has a compiler.
+  // Returns the StoredSegment of a segment. Equal segments share one StoredSegment, also if they
+  // belong to different programs. The names of values do not count, because kernels do not depend
+  // on them. Requires that the device has a compiler.
   std::shared_ptr<StoredSegment> segmentOf(const Fusion& segment);
-  // Returns StoredSegment::bind() for these operands. Counts a kernel that it finds in
+  // Returns StoredSegment::bind() for these operands. If there is a kernel, increments
   // Counts::reused.
   std::optional<StoredSegment::Bound> bind(StoredSegment& segment,
                                            const codegen::SegmentPlanner::Operands& operands);
@@ -128,7 +130,7 @@ class KernelStore {
   std::map<std::string, SourcePtr> sources_;  // by source text
   codegen::ImageBytes bytes_;                 // total size of sources_
   const int64_t most_bytes_;
-  int64_t uses_ = 0;  // how often prepare() has used a source so far
+  int64_t uses_ = 0;  // number of uses of sources by prepare() so far
   std::unordered_map<std::string, std::shared_ptr<StoredSegment>> segments_;  // by text
   std::unordered_multimap<size_t, std::pair<Key, Stored>> kernels_;           // by hash
   Counts counts_;

@@ -167,7 +167,7 @@ class Localiser {
     for (ValueId id : expr.inputs) operands.push_back(moved(id));
     std::vector<std::pair<std::string, Attr>> attrs;
     for (const auto& [name, value] : expr.attrs) {
-      // Only attributes of this type contain sizes.
+      // Only attributes of type std::vector<Size> contain sizes.
       const bool is_sizes = std::holds_alternative<std::vector<Size>>(value);
       attrs.emplace_back(name, is_sizes ? Attr(localSizes(expr, name)) : value);
     }

@@ -16,9 +16,9 @@ Fusion localSegment(const Fusion& segment, const std::vector<TensorDesc>& inputs
                     const std::vector<TensorDesc>& outputs, const SizeBindings& sizes,
                     int64_t rank);
 
-// Returns the sizes of a run on which codegen::planKernel() depends. `analysis` is the analysis of
-// the segment, and `ranks` is the number of ranks of the job. All other parameters have the same
-// meaning as in localSegment().
+// Returns the sizes of a run on which codegen::planKernel() depends and that the descriptors of the
+// operands do not contain. `analysis` is the analysis of the segment, and `ranks` is the number of
+// ranks of the job. All other parameters have the same meaning as in localSegment().
 codegen::RunSizes runSizes(const Fusion& segment, const codegen::Analysis& analysis,
                            const std::vector<TensorDesc>& inputs,
                            const std::vector<TensorDesc>& outputs, const SizeBindings& sizes,

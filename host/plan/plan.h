@@ -23,9 +23,9 @@ struct KernelChoices;     // host/device/kernel_choices.h
 // An unrolled program (host/unroll/unroll.h) is a host program written out for one rank and one set
 // of sizes. A plan is an unrolled program that is bound to a device: a flat list of steps. The plan
 // fixes every size, offset, kernel and communicator. Only pointers and scalar values are missing.
-// Before a run launches a kernel, it writes them to known offsets in its copy of the argument
-// block. All runs with the same shapes share the plan. A plan is immutable, except its member
-// `agreed`.
+// An argument block contains the arguments of one kernel launch. Before a run launches a kernel, it
+// writes pointers and scalars to known offsets in its copy of the argument block. All runs with the
+// same shapes share the plan. A plan is immutable, except its member `agreed`.
 //
 // In this file, a register is an element of RunState::registers (host/run/run_state.h). It holds a
 // scalar value of the run.
@@ -34,7 +34,7 @@ struct Plan {
   // One launch of a kernel.
   struct Stage {
     codegen::LaunchStage launch;
-    KernelHandle kernel = nullptr;  // kept by Plan::kernels
+    KernelHandle kernel = nullptr;  // stays loaded because Plan::kernels owns it
     int32_t args = 0;               // offset of the stage's argument block in Plan::args
   };
   // A pointer that a run writes to an argument block.
@@ -48,13 +48,14 @@ struct Plan {
     RegisterId scalar;
     DType dtype;  // the type that the kernel expects
   };
-  // The memory of one operation of a collective.
+  // The memory of one operation (Plan::operations) of a CollectiveStep. `send` is read, `recv` is
+  // written.
   struct OperationAddresses {
     Address send;
     Address recv;
   };
-  // The counts of an AllToAllV. They are the numbers of elements that a rank sends to each rank of
-  // the team, and the numbers that it receives from each rank.
+  // The counts of an AllToAllV: how many elements a rank sends to each rank of the team, and how
+  // many it receives from each rank.
   struct Counts {
     int32_t ranks;          // number of ranks of the team
     RegisterId send;        // first of `ranks` registers with the numbers to send
@@ -68,7 +69,7 @@ struct Plan {
     Address b;
     Address bias;  // invalid pointer: no bias
     Address c;
-    std::shared_ptr<const PreparedMatmul> prepared;  // shared by calls with equal specs
+    std::shared_ptr<const PreparedMatmul> prepared;  // products with equal MatmulSpec share it
     MatmulWork work = {};                            // work of one call
   };
   struct Library {
@@ -100,7 +101,7 @@ struct Plan {
     std::string name;
     Operand operand;
   };
-  // The tensors of an instruction that InspectSteps inspect.
+  // The tensors and scalars of an instruction that its two InspectSteps inspect.
   struct Inspection {
     InstructionIndex instruction = -1;
     int32_t occurrence = 0;  // see StepNote::occurrence
@@ -170,8 +171,8 @@ struct Plan {
   uint64_t sizes_hash = 0;                       // hash of the sizes on which the plan depends
   UnrollRequest request;                         // the request for which the program was unrolled
   // The ranks compare the operations that they post, in numbered rounds
-  // (host/run/match_collectives_across_ranks.h). `agreed` is the number of the round in which the
-  // operations of this plan were equal on all ranks; 0: there was no such round yet.
+  // (host/run/match_collectives_across_ranks.h). `agreed` is the number of the latest round in
+  // which the operations of this plan matched on all ranks; 0: there was no such round yet.
   // RunOrder::running guards this member.
   mutable uint64_t agreed = 0;
   IdVector<StageId, Stage> stages;
@@ -219,7 +220,8 @@ struct Plan {
   PointerIndex workspace(StreamId stream) const {
     return PointerIndex(buffers.size() + stream.index());
   }
-  // Returns the index of the caller's tensor that receives a copy of output `output`.
+  // Returns the index in RunState::pointers of the caller's tensor that receives a copy of output
+  // `output`.
   PointerIndex preallocatedPointer(size_t output) const {
     return PointerIndex(buffers.size() + streams + output);
   }
@@ -245,8 +247,8 @@ struct PlanTarget {
   size_t streams;                                         // Program::streams()
   const IdVector<StreamId, bool>& communication_streams;  // Program::communicationStreams()
   bool check_numerics = false;                            // ExecutableOptions::check_numerics
-  // Candidates (ways to compute a kernel) for the kernels for which the program names none.
-  // nullptr: there are no choices.
+  // The candidates to use for kernels for which the program names none. A candidate is one of
+  // several ways to compute a kernel. nullptr: the rules of codegen::planKernel() choose.
   const KernelChoices* choices = nullptr;
 };
 
@@ -259,17 +261,18 @@ struct GivenTensors {
   std::vector<int32_t> output_alignments = {};  // alignments of preallocated tensors
 };
 
-// Creates a plan, and compiles and loads its kernels. A call with new sizes is collective over the
-// job if the ranks must agree on library algorithms (host/job/agree_on_algorithms.h).
-// Throws UserError in these cases. The message names the instruction, output or input.
+// Creates a plan, and compiles and loads its kernels. If the ranks must agree on library algorithms
+// for new sizes (host/job/agree_on_algorithms.h), the call waits for the same call on all other
+// ranks. Throws UserError in these cases, among others. The message names the instruction, output
+// or input.
 // - The device cannot execute an instruction.
 // - A preallocated tensor does not fit its output.
 // - An input that is updated in place is in host memory, or its elements overlap.
 std::shared_ptr<const Plan> makePlan(const Program& program, const Unrolled& unrolled,
                                      const UnrollRequest& request, const GivenTensors& given,
                                      const PlanTarget& target);
-// Compiles the kernels of the plan, so that makePlan() finds their images. Does nothing else, and
-// needs no other rank.
+// Compiles the kernels of the plan, so that makePlan() finds their images. Loads no kernels, and
+// waits for no other rank.
 void compileKernels(const Program& program, const Unrolled& unrolled, const UnrollRequest& request,
                     const GivenTensors& given, const PlanTarget& target);
 

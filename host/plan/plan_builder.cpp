@@ -203,8 +203,9 @@ void PlanBuilder::bindBuffers() {
   }
 }
 
-// Makes all other streams wait for stream 0. A run begins and ends on stream 0, which is the
-// caller's stream. The other streams must start after the work that the caller has enqueued.
+// Makes all other streams of the program wait for stream 0. A run begins and ends on stream 0,
+// which is the caller's stream. The other streams must start after the work that the caller has
+// enqueued.
 void PlanBuilder::emitFork() {
   DeviceEventId event;
   for (StreamId stream : IdRange(StreamId(1), streams_used_.endId())) {
@@ -248,7 +249,7 @@ void PlanBuilder::emitAll() {
   note_ = {};
 }
 
-// Sets note_ for the plan steps of a step of the unrolled program.
+// Sets note_, the note for the plan steps that belong to a step of the unrolled program.
 void PlanBuilder::beginNote(const UnrolledStep& step) {
   note_ = {};
   if (step.instruction != nullptr) {
@@ -280,7 +281,7 @@ void PlanBuilder::emitOne(const UnrolledStep& step) {
 // Converts the targets of jumps from steps of the unrolled program to steps of the plan.
 void PlanBuilder::finishJumps() {
   for (Step& step : plan_->steps) {
-    // Only these two kinds of steps have a target.
+    // Only GotoStep and BranchStep have a target.
     if (auto* jump = std::get_if<GotoStep>(&step)) {
       jump->target = step_of_unrolled_.at(jump->target);
     } else if (auto* branch = std::get_if<BranchStep>(&step)) {
@@ -289,13 +290,13 @@ void PlanBuilder::finishJumps() {
   }
 }
 
-// Finds the buffers that are allocated and not freed. If the plan has a jump, a run may skip any of
-// its frees.
+// Finds the buffers that a run may allocate and not free. If the plan has a jump, these are all
+// allocated buffers, because a run may skip any free.
 void PlanBuilder::findRemaining() {
   IdVector<BufferId, bool> remains(plan_->buffers.size(), false);
   bool jumps = false;
   for (const Step& step : plan_->steps) {
-    // Only these steps allocate, free or jump.
+    // Only AllocateStep allocates, only FreeStep frees, and only BranchStep and GotoStep jump.
     if (const auto* allocate = std::get_if<AllocateStep>(&step)) remains[allocate->buffer] = true;
     jumps = jumps || isOneOf<BranchStep, GotoStep>(step);
   }
@@ -310,8 +311,8 @@ void PlanBuilder::findRemaining() {
 
 namespace {
 
-// Returns the sizes without the late inputs, because a plan depends on no value of a late input.
-// The job monitor compares the hash of the returned sizes between ranks.
+// Returns the sizes without the late inputs, because a plan is valid for a range of values of a
+// late input. The job monitor compares the hash of the returned sizes between ranks.
 SizeBindings fixedSizes(const Program& program, const Unrolled& unrolled, SizeBindings sizes) {
   for (const auto& [input, range] : unrolled.late) {
     sizes.erase(scalarSymbol(program.slots.at(program.inputs.at(input)).name));

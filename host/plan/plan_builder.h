@@ -20,8 +20,8 @@
 namespace heddle::host {
 
 // Translates an unrolled program (host/unroll/unroll.h) to a plan (host/plan/plan.h). makePlan()
-// creates one PlanBuilder per plan. Below, a segment is the part of a fusion from which a kernel is
-// generated.
+// and compileKernels() create one PlanBuilder per call. Below, a segment is the part of a fusion
+// from which a kernel is generated.
 class PlanBuilder {
  public:
   // `sizes` are the sizes of the request on which the plan depends.
@@ -33,9 +33,9 @@ class PlanBuilder {
 
  private:
   void draft();
-  // The uses of one token or event of the program. A token represents posted operations until a
-  // Wait (host/program/instructions.h). A token or event that orders two streams needs an event of
-  // the device.
+  // The uses of one token or event of the program. A token represents posted operations, for which
+  // a stream can wait (host/program/instructions.h). A token or event that orders two streams needs
+  // an event of the device.
   struct EventUse {
     StreamId stream;       // the stream of the first use
     bool crosses = false;  // true: several streams use the token or event
@@ -56,9 +56,9 @@ class PlanBuilder {
     LaunchOperands outputs;
     StreamId stream;
     std::shared_ptr<StoredSegment> stored = {};  // nullptr: not looked up in the KernelStore yet
-    const UnrolledStep* step = nullptr;  // nullptr: no LaunchKernel; the plan adds the kernel
-    const Kernel* kernel = nullptr;      // kernel of the program; nullptr: the plan adds the kernel
-    const std::string& candidate() const;  // Kernel::candidate, or ""
+    const UnrolledStep* step = nullptr;          // nullptr: the plan itself adds the launch
+    const Kernel* kernel = nullptr;              // nullptr: the program does not contain the kernel
+    const std::string& candidate() const;        // Kernel::candidate, or ""
   };
   // The kernel of a segment for operands with these descriptors and alignments
   // (codegen::planKernel()). Launches of the segment with equal operands share the stages and

@@ -14,15 +14,16 @@ int64_t allocCount(const TensorDesc& desc) {
   return count;
 }
 
-// Throws UserError if the allocation of a tensor has gaps.
+// Throws UserError if the memory of a tensor has gaps, because an operation sends or receives
+// contiguous bytes.
 void checkDense(const TensorDesc& desc, const std::string& slot) {
   HEDDLE_USER_CHECK(allocCount(desc) == 0 || desc.allocElements() == allocCount(desc),
                     "the memory of %{} has gaps: sizes {}, strides {}", slot, str(desc.alloc),
                     str(desc.strides));
 }
 
-// Returns Operation::count of a collective: the number of elements of one part. The count is
-// computed from the allocated sizes of the views.
+// Returns Operation::count of a collective (comm/communicator.h), computed from the allocated sizes
+// of the views.
 int64_t partOf(comm::CollectiveKind kind, const View& in, const View& out, int size) {
   if (kind == comm::CollectiveKind::AllToAllV) return 0;
   if (kind == comm::CollectiveKind::AllToAll) return allocCount(in.desc) / size;

@@ -147,9 +147,9 @@ KernelStore::Key PlanBuilder::keyOf(const PlannedKernel& kernel) {
           kernel.choice ? codegen::print(*kernel.choice) : std::string()};
 }
 
-// Returns the kernel of a launch. Takes it from an earlier launch or an earlier plan if the segment
-// and the descriptors are equal. Otherwise plans the kernel. The reference is valid until the next
-// call.
+// Returns the kernel of a launch. An earlier launch with the same segment, candidate, descriptors
+// and alignments has the same kernel. Otherwise findKernel() takes the kernel from the store or
+// plans it. The reference is valid until the next call.
 PlanBuilder::PlannedKernel& PlanBuilder::planned(Launch& launch) {
   if (!launch.stored) launch.stored = target_.kernels.segmentOf(*launch.segment);
   const auto begin = kernel_segments_.begin(), end = kernel_segments_.end();
@@ -197,7 +197,8 @@ void PlanBuilder::findKernel(PlannedKernel& kernel, const Launch& launch) {
         runSizes(kernel.stored->segment(), analysis, descsOf(kernel.inputs),
                  descsOf(kernel.outputs), sizesInside(launch), unrolled_.rank, target_.ranks);
   }
-  // Only kernels of the program have candidates, not those that the plan itself needs.
+  // Choices name candidates only for kernels of the program, not for kernels that the plan itself
+  // adds.
   const bool has_choices = target_.choices != nullptr && launch.kernel != nullptr;
   if (!kernel.candidate.empty() || has_choices) choose(kernel, launch);
   if (auto bound = target_.kernels.bind(*kernel.stored, kernel.operands())) {

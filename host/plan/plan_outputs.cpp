@@ -11,7 +11,8 @@ namespace heddle::host {
 
 namespace {
 
-// Returns whether the strides of the axes with several elements never increase in this order.
+// Returns whether the strides never increase in the order `order`. Axes with at most one element do
+// not count.
 bool hasOrder(const TensorDesc& desc, const AxisOrder& order) {
   int64_t outer = std::numeric_limits<int64_t>::max();
   for (int64_t axis : order) {
@@ -47,7 +48,7 @@ bool PlanBuilder::landsInPlace(const Plan::Output& output, const TensorDesc& giv
          buffer.bytes <= given.allocBytes() && !substituted_[id];
 }
 
-// Checks the caller's tensor for output `i`.
+// Checks that the caller's tensor `given` can store output `i`.
 void PlanBuilder::checkPreallocated(size_t i, const TensorDesc& given) const {
   const Plan::Output& output = plan_->outputs[i];
   const Slot& type = slot(program_.outputs[i]);
@@ -77,7 +78,8 @@ void PlanBuilder::checkPreallocated(size_t i, const TensorDesc& given) const {
       i, name, str(*order), str(given.sizes), str(given.strides));
 }
 
-// Finds the memory of each output. Preallocated tensors replace buffers where this is possible.
+// Finds the memory of each output. A preallocated tensor replaces the buffer of its output if
+// landsInPlace() allows this.
 void PlanBuilder::bindOutputs() {
   for (size_t i = 0; i < unrolled_.outputs.size(); ++i) {
     Plan::Output output;

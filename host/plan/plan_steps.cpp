@@ -146,8 +146,8 @@ void PlanBuilder::emit(const Print& op, const UnrolledStep& step) {
   emit(PrintStep{namedOperand(op.slot, step), op.stream});
 }
 
-// Adds the tensors and scalars of an instruction. Skips integers, because they are never NaN or
-// infinite.
+// Adds the tensors and scalars of an instruction to the inspection. Skips types that are not
+// floats, because they cannot be NaN or infinite.
 void PlanBuilder::addInspected(const UnrolledStep& step, Plan::Inspection& inspection) {
   std::vector<SlotId> read;
   std::vector<SlotId> written;

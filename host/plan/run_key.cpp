@@ -77,7 +77,7 @@ int64_t lengthsOf(const TensorDesc& desc) {
 }
 
 // Returns lengthsOf(desc), but faster if all lists have the same length. `uniform` receives whether
-// they have.
+// this is the case.
 inline int64_t quickLengths(const TensorDesc& desc, bool& uniform) {
   constexpr int64_t kOnes = 0x001'001'001'001'001;
   const size_t rank = desc.sizes.size();

@@ -31,7 +31,7 @@ class RunKey {
   explicit RunKey(const RunTensors& tensors);
   // Returns whether a key of these tensors equals this key. Allocates no memory.
   bool matches(const RunTensors& tensors) const;
-  // Returns the hash that a key of these tensors has. Allocates no memory.
+  // Returns a hash of the key of these tensors. Allocates no memory.
   static size_t hashOf(const RunTensors& tensors);
 
  private:
@@ -40,14 +40,14 @@ class RunKey {
 
 // Caches values, one for each key of a run. The key consists of the RunKey and the values of the
 // inputs that decide sizes. For a late input, which decides only where slices begin
-// (host/unroll/late_scalars.h), the key contains a range of numbers instead of one number. A full
+// (host/unroll/late_scalars.h), the key contains a range of values instead of one value. A full
 // cache drops the least recently used values. Not thread-safe.
 template <class Value>
 class RunCache {
  public:
   struct Limits {
-    size_t most = 1024;
-    int64_t bytes = int64_t{256} << 20;
+    size_t most = 1024;                  // number of values
+    int64_t bytes = int64_t{256} << 20;  // total size of the values
   };
 
   RunCache() = default;
@@ -138,7 +138,8 @@ class RunCache {
   int64_t evictions_ = 0;
 };
 
-// Describes the tensors of a run of the program in the form that makePlan() takes. If a list in the
+// Describes the tensors of a run of the program in the form that makePlan() takes. If a
+// preallocated tensor has no data (nullptr), its output is not preallocated. If a list in the
 // descriptor of a preallocated output is empty, it gets the values of an unpadded row-major tensor.
 // Exception: an empty `global` remains empty, and the plan then does not check the unsharded sizes.
 // Throws UserError if there are more preallocated tensors than outputs, or if a preallocated output
@@ -150,8 +151,9 @@ class RunCache {
 // - Its address is a multiple of the size of an element.
 GivenTensors givenTensors(const Program& program, const RunTensors& tensors);
 
-// Returns the memory that values of the run may reuse. Throws UserError if `donated` contains a
-// number that is no input of the run, or an input in host memory.
+// Returns which donated inputs and which preallocated tensors the run may use to store values.
+// Throws UserError if `donated` contains a number that is no input of the run, or an input in host
+// memory.
 MemoryReuse reuseOf(const RunTensors& tensors);
 
 }  // namespace heddle::host

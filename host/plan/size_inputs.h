@@ -25,17 +25,19 @@ class SizeInputs {
   size_t size() const { return inputs_.size(); }
   // Returns the value of input `i` of this list. A missing argument has its default value. If the
   // kind of the argument is wrong, or a tensor has axes or no data, the result is 0, and
-  // bindInputs() reports the error. Throws UserError if there is no value. Also throws UserError if
-  // the value is a float, is outside of the range of the input's type, or is in device memory.
+  // bindInputs() reports the error. Throws UserError if the argument is missing and there is no
+  // default. Also throws UserError if the value is a float, is outside of the range of the input's
+  // type, or is in device memory.
   int64_t value(size_t i, const std::vector<Argument>& arguments) const;
   // Returns the ranges of values for which a plan for these arguments is valid. `late` has the
   // ranges of the late inputs (Plan::late).
   std::vector<LateRange> ranges(const std::vector<Argument>& arguments,
                                 const std::map<int32_t, LateRange>& late) const;
-  // Returns whether the values are within these ranges.
+  // Returns whether the values of the arguments are within these ranges. Throws the errors of
+  // value().
   bool areWithin(const std::vector<LateRange>& ranges,
                  const std::vector<Argument>& arguments) const;
-  // Sets the symbols of the inputs to their values.
+  // Stores the value of each input in `sizes`, under the symbol of the input (`%n`).
   void bind(const std::vector<Argument>& arguments, SizeBindings& sizes) const;
   // Adds a text that names the input of each symbol, for error messages.
   void addSources(SizeSources& sources) const;

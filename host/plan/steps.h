@@ -35,7 +35,7 @@ using NamedOperandId = Id<struct NamedOperandTag>;
 using InspectionId = Id<struct InspectionTag>;
 using DeviceEventId = Id<struct DeviceEventTag>;  // index into RunState::events
 
-// An address: an offset from a pointer of the run.
+// An address: an offset from an element of RunState::pointers.
 struct Address {
   PointerIndex pointer;  // invalid: no memory
   int64_t offset = 0;    // in bytes
@@ -90,11 +90,11 @@ struct CollectiveStep {
   TeamId team = {};            // the ranks that take part
   comm::Carrier carrier = {};  // the hardware that moves the data
 };
-struct RecordStep {
+struct RecordStep {  // records a device event on a stream
   DeviceEventId event;
   StreamId stream;
 };
-struct WaitStep {
+struct WaitStep {  // makes a stream wait for a device event
   DeviceEventId event;
   StreamId stream;
 };
@@ -124,14 +124,14 @@ struct BranchStep {  // jumps to step `target` if the comparison of register `lh
   int64_t rhs;
   int32_t target;
 };
-struct GotoStep {
-  int32_t target;  // index of the next step
+struct GotoStep {  // jumps to step `target`
+  int32_t target;  // index in Plan::steps
 };
-struct CheckStep {
+struct CheckStep {  // fails the run if a tensor contains NaN or infinity
   NamedOperandId operand;
   StreamId stream;
 };
-struct PrintStep {
+struct PrintStep {  // prints a tensor or a scalar to stdout
   NamedOperandId operand;
   StreamId stream;
 };

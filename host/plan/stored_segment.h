@@ -17,7 +17,7 @@ namespace heddle::host {
 
 // References to the stages of a kernel, one per stage. They do not keep the kernel loaded.
 using WeakKernels = std::vector<std::weak_ptr<const void>>;
-// Returns the owners of the stages, or nullopt if one was unloaded.
+// Returns pointers that keep the stages loaded. Returns nullopt if a stage was already unloaded.
 std::optional<std::vector<LoadedKernel>> lockAll(const WeakKernels& kernels);
 
 // A segment whose kernels a KernelStore holds. All programs of the store with an equal segment
@@ -29,7 +29,8 @@ class StoredSegment {
       : number_(number), segment_(std::move(segment)), target_(target) {}
 
   int64_t number() const { return number_; }  // KernelStore::Key::segment
-  // Returns the segment. In the equal segments of the programs, values may have other names.
+  // Returns the segment from which the object was created. The values of an equal segment may have
+  // other names.
   const Fusion& segment() const { return segment_; }
   // Returns the planner of the segment. The first call analyzes the segment, and throws UserError
   // if the segment cannot be one kernel.
@@ -40,8 +41,8 @@ class StoredSegment {
     std::vector<LoadedKernel> loaded;  // one per stage of `plan`
   };
   // Returns the kernel for these operands, if add() was called for a kernel of the same form
-  // (codegen::SegmentPlanner::bind()), and this kernel is still loaded. A kernel without stages
-  // needs neither. Otherwise returns nullopt.
+  // (codegen::SegmentPlanner::bind()), and this kernel is still loaded. Also returns a kernel
+  // without stages, even without a call of add(). In all other cases returns nullopt.
   std::optional<Bound> bind(const codegen::SegmentPlanner::Operands& operands);
   // Stores a kernel for bind(). `plan` and `layouts` are the results of codegen::planKernel() for
   // these operands. Does not keep the kernel loaded. Returns false if the kernel has no stages, or

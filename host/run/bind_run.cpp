@@ -25,8 +25,8 @@ int64_t lateValue(const Plan& plan, const std::vector<Argument>& inputs, int32_t
   HEDDLE_CHECK(false, "input {} has no value", input);
 }
 
-// Computes the addresses that depend on late inputs. If such an address is in a buffer of the run,
-// an AllocateStep computes it again.
+// Computes the addresses that depend on late inputs. If such an address is in a buffer that the run
+// allocates, the AllocateStep of this buffer computes the address again.
 void bindLate(const Plan& plan, const std::vector<Argument>& inputs, RunState& state) {
   for (size_t i = 0; i < plan.late_pointers.size(); ++i) {
     state.late_offsets[i] = 0;
@@ -45,7 +45,8 @@ struct CallerMemory {
   const std::byte* end() const { return begin + bytes; }
 };
 
-// Returns whether the memory of two tensors may overlap. Allocates no memory.
+// Returns what is known about the elements that two tensors share in memory (sharingOf()).
+// Allocates no memory.
 Sharing memorySharing(const CallerMemory& a, const CallerMemory& b) {
   if (a.end() <= b.begin || b.end() <= a.begin) return Sharing::Nothing;
   return sharingOf({a.allocation, 0}, {b.allocation, b.begin - a.begin});
@@ -58,7 +59,7 @@ void forEachAddress(const Plan& plan, const RunState& state, const Visit& visit)
   for (const Plan::BufferInput& input : plan.buffer_inputs) visit(state.pointers[input.pointer]);
 }
 
-// Returns whether the last run of the plan had the same addresses, and checkOverlap() accepted it.
+// Returns whether all addresses equal those that checkOverlap() has accepted last for this plan.
 bool hasAcceptedAddresses(const Plan& plan, const RunState& state) {
   size_t i = 0;
   bool equal = state.apart_outputs.size() == plan.preallocated.size() + plan.buffer_inputs.size();
@@ -68,7 +69,8 @@ bool hasAcceptedAddresses(const Plan& plan, const RunState& state) {
   return equal;
 }
 
-// Throws UserError if a preallocated output shares memory with another tensor.
+// Throws UserError if a preallocated output shares an element with another tensor, or if the
+// strides do not show that it shares none. `sharing` is the result of memorySharing().
 void requireApart(const Plan::Preallocated& output, Sharing sharing, std::string_view other) {
   HEDDLE_USER_CHECK(sharing != Sharing::Bytes,
                     "preallocated output {} (%{}) overlaps the memory of {}", output.output,

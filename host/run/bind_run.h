@@ -7,16 +7,18 @@
 
 namespace heddle::host {
 
-// Writes the pointers and scalars of a run to `state`. A *late input* is a scalar that decides only
-// where slices begin. The function also computes the addresses that depend on late inputs
-// (Plan::LatePointer). Throws UserError in any of these cases:
+// Writes the addresses of the caller's tensors and the values of scalar inputs to `state`. Also
+// computes the addresses that depend on late inputs (Plan::LatePointer). A *late input* is a scalar
+// that decides only where slices begin. Throws UserError in any of these cases:
 // - An input with elements has no data.
 // - A scalar input has a value that its type does not allow.
 // - An input or a preallocated output is in the memory of another device.
-// - A preallocated output overlaps an input or another output. Exception: an output that is copied
-//   after all inputs were read may overlap inputs that the run does not write and that are not
-//   donated.
-// - An input that is donated, or that the run writes, overlaps another input.
+// - A preallocated output overlaps an input or another output. Exception: some outputs are computed
+//   in other memory, and copied to the caller's tensor after all inputs were read. They may overlap
+//   inputs that the run does not write and that are not donated.
+// - An input that is donated, or that the run writes, overlaps another input. Two tensors also
+//   count as overlapping if their memory ranges overlap and the strides do not show that they share
+//   no element.
 void bindRun(const Plan& plan, const std::vector<Argument>& inputs,
              const std::vector<Tensor>& preallocated, RunState& state);
 

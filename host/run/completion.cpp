@@ -145,8 +145,8 @@ std::string Completion::numericsReport() const {
 }
 
 // Prints the report about NaN and infinity. Throws if the run has read an output of a failed run,
-// or if the job has failed and may have aborted the collectives of the run. Otherwise tells the job
-// that the run has ended.
+// or if the job has failed and may have aborted the collectives of the run. If the run has no
+// error, tells the job that it has ended.
 void Completion::conclude() {
   if (numerics) resources->numerics.print(numericsReport());
   if (!errors.failed()) checkInputs(true);
@@ -212,6 +212,8 @@ void Completion::settleProducers() {
   }
 }
 
+// Throws the error of `producer`, the run that has computed the input. Adds the input to the
+// message, unless `producer` itself failed because of an input: its message then already names one.
 void Completion::throwOfInput(const Completion& producer, int input) {
   by_input_.store(true);
   try {

@@ -35,7 +35,7 @@ class SharedStream {
   // Returns the stream, and creates it at the first call. The caller must hold `issuing`.
   Stream get();
   std::mutex issuing;  // a thread holds this lock while it issues a run on the stream
-  OwnerReaper reaper;  // releases the owners of inputs, also for runs on other streams
+  OwnerReaper reaper;  // releases owners (host/run/kept_owners.h), also for runs on other streams
   // Number of failed runs whose error no call has thrown. Includes runs on other streams, and runs
   // of Executables that no longer exist.
   std::atomic<int64_t> unreported_failures{0};
@@ -45,9 +45,9 @@ class SharedStream {
   Stream stream_ = nullptr;
 };
 
-// The parts of an Executable that its Outputs need: the records of runs, the shared stream, and
-// texts for error messages. Outputs may exist longer than their Executable, so both share ownership
-// of this object. Thread-safe.
+// The parts of an Executable that its Outputs (host/outputs.h) need: the records of runs, the
+// shared stream, and texts for error messages. Outputs may exist longer than their Executable, so
+// both share ownership of this object. Thread-safe.
 class RunResources : public std::enable_shared_from_this<RunResources> {
  public:
   // `instruction_texts` has the text of each instruction. If `stream` is nullptr, the constructor
@@ -76,13 +76,14 @@ class RunResources : public std::enable_shared_from_this<RunResources> {
 
   std::atomic<int64_t> held_bytes{0};  // bytes of outputs that are not freed yet
 
-  // true: a run may have an error that no call has thrown yet. In a job of one rank,
-  // any_local_error serves instead.
+  // true: a run may have an error that no call has thrown yet. Used only in jobs of several ranks;
+  // other runs use any_local_error.
   std::atomic<bool> any_error{false};
   // true: some run of this process, in a job of one rank, has failed. Runs then check whether their
   // inputs are outputs of failed runs.
   static inline std::atomic<bool> any_local_error{false};
-  static inline std::atomic<bool> any_job{false};  // true: this process had runs of a job
+  // true: this process had runs of a job of several ranks.
+  static inline std::atomic<bool> any_job{false};
 
   std::vector<std::string> output_names;  // by position; set before the first run
 
@@ -101,17 +102,18 @@ class RunResources : public std::enable_shared_from_this<RunResources> {
   RunRecord* free_ = nullptr;  // further free records; only takeRecord() uses this list
 };
 
-// Blocks the host until `event` of a run of the plan has happened. If the plan has collectives that
-// wait on the device (Plan::stream_ordered), the function calls Communicator::probe() while it
-// waits. If a rank of the job is gone, probe() aborts these collectives and throws UserError.
-// Otherwise they would wait for that rank forever.
+// Blocks the host until `event` of a run of the plan has happened. In some transports, such as
+// NCCL, a collective waits on the device for other ranks. If the plan has such collectives
+// (Plan::stream_ordered), the function calls Communicator::probe() while it waits. If a rank of the
+// job is gone, probe() aborts these collectives and throws UserError. Otherwise they would wait for
+// that rank forever.
 void awaitEvent(Device& device, Event event, const Plan& plan);
 
 // Represents the end of one run, and stores the error of the run. The Outputs and the RunState of
-// the run share this object, which is part of the run's record (host/run/run_record.h).
-// A run that reads an output of a failed run fails too. Its error names the input and repeats the
-// first error.
-// Thread-safe, except reuse().
+// the run share this object, which is part of the run's record (host/run/run_record.h). A run that
+// reads an output of a failed run fails too. Its error names the input and repeats the first error.
+// If further runs read its outputs, they repeat its error without a change. Thread-safe, except
+// reuse().
 struct Completion {
   explicit Completion(std::shared_ptr<RunResources> r)
       : resources(std::move(r)),
@@ -140,7 +142,8 @@ struct Completion {
   // it. Does not release `owners`.
   void waitForEnd() noexcept;
   // If the run has an error: sets `reported`, reports the failure to the job, and throws the error.
-  // If another rank has failed, JobLink::throwIfOtherRankFailed() may throw the error of that rank.
+  // If another rank has failed, JobLink::throwIfOtherRankFailed() may throw the error of that rank
+  // instead.
   void rethrow();
   // If the run has an error that no call has thrown: counts it, and prints it to stderr. Does not
   // print an error that the run has only because one of its inputs is an output of a failed run.
@@ -158,11 +161,11 @@ struct Completion {
   KeptOwners owners;                         // released when the run has ended
   RunObserver observer;                      // records the work of the run
   std::shared_ptr<NumericsRecord> numerics;  // nullptr: the run does not check numerics
-  std::atomic<bool> reported{false};         // true: a call has thrown the error
+  std::atomic<bool> reported{false};         // true: the error was thrown or counted
   int64_t run = 0;                           // the result of JobLink::beginRun()
   Stream stream = nullptr;                   // the stream on which the run began and ends
   std::thread::id thread;                    // the thread that issues the run
-  // The next run in a list of runs that have ended. The RunStatePool uses it.
+  // The next run in a list of runs that have ended (EndedRuns in host/run/run_state.h).
   std::shared_ptr<Completion> next_ended;
 
  private:
@@ -170,8 +173,8 @@ struct Completion {
   void conclude();  // call this once the event has happened
   void checkInputs(bool settle);
   void settleProducers();
-  // Calls visit(completion, input) for each input that is an output of an earlier run, until it
-  // returns true. `completion` is that of the earlier run.
+  // Calls visit(completion, input) for each input that is an output of an earlier run, until
+  // visit() returns true. `completion` belongs to the earlier run.
   template <class Visit>
   void findProducer(const Visit& visit) const;
   [[noreturn]] void throwOfInput(const Completion& producer, int input);
@@ -180,7 +183,8 @@ struct Completion {
   // communicators. The destructor of the Executable waits until this is true, because it destroys
   // the communicators, and a caller may still call Outputs::wait() afterwards.
   std::atomic<bool> settled_{false};
-  std::atomic<bool> by_input_{false};  // true: the error is that of an earlier run
+  // true: the run failed because it read an output of a failed run.
+  std::atomic<bool> by_input_{false};
   Device& device_;
 };
 

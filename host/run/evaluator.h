@@ -41,8 +41,8 @@ class HostIrEvaluator {
   // Issues every step of the plan on state.streams.
   // Before: state.prepare() was called for the plan. `state` contains the pointers of the inputs
   //         and preallocated outputs, and the scalar inputs.
-  // After:  state.pointers contains the buffers of the outputs. state.owned is true for each buffer
-  //         that the run still holds.
+  // After:  state.pointers contains the addresses of the output buffers. state.owned is true for
+  //         each buffer that the run still holds.
   // Errors: a UserError or InternalError names the instruction. Before execute() throws, it frees
   //         all memory of the run in stream order. Work that fails later reports its error to
   //         state.completion.

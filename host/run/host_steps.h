@@ -29,9 +29,10 @@ void enqueueCheck(const Plan::NamedOperand& named, const RunState& state, Device
 void enqueuePrint(const Plan::NamedOperand& named, const RunState& state, Device& device,
                   Stream stream, const Issue& issue);
 
-// Enqueues tasks that count the elements that are NaN or infinite, and add the counts to the record
-// of the run (Completion::numerics). `id` is the index of the inspection in the plan. `after` is
-// false before the instruction and true after it (InspectStep::after).
+// Counts the elements that are NaN or infinite in the tensors and scalars of an inspection, and
+// adds the counts to the record of the run (Completion::numerics). Enqueues one task per tensor;
+// scalars are counted at once. `id` is the index of the inspection in the plan. If `after` is
+// false, inspects what the instruction will read; otherwise what it has written.
 void enqueueInspection(const Plan::Inspection& inspection, int32_t id, bool after,
                        const RunState& state, Device& device, Stream stream, const Issue& issue);
 

@@ -24,8 +24,9 @@ class Issuer {
   // Returns the index of the instruction that run() has begun to issue last, for messages. Returns
   // -1 before the first step, and during a step that belongs to no instruction.
   InstructionIndex instruction() const { return issue_.instruction; }
-  // Frees all memory of the run. The frees of buffers are on stream 0, after all issued work. Each
-  // workspace is freed on its own stream. Call this if run() has thrown an exception.
+  // Frees all memory of the run. Buffers are freed in the order of stream 0 of the program, after
+  // all issued work. Each workspace is freed in the order of its own stream. Call this if run() has
+  // thrown an exception.
   void freeAll() noexcept;
 
   void operator()(const AllocateStep& step);

@@ -29,8 +29,8 @@ Written writtenBy(const Plan& plan, size_t step) {
   if (!writesData(plan.steps[step])) return {};
   const Plan::StepNote& note = plan.notes[step];
   if (note.output_bytes > 0) return {note.output, note.output_bytes};
-  // The instruction GroupEnd issues a group of receives. GroupEnd names no slot, so Plan::notes
-  // contains no output for it.
+  // The instruction GroupEnd posts all sends and receives of a group. GroupEnd names no slot, so
+  // Plan::notes contains no output for it.
   const auto* post = std::get_if<CollectiveStep>(&plan.steps[step]);
   for (int32_t i = 0; post != nullptr && i < post->operations; ++i) {
     const size_t at = post->first + i;

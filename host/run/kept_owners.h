@@ -8,13 +8,13 @@
 
 namespace heddle::host {
 
-// The owners of the memory that a run reads or writes for its caller: inputs and preallocated
-// outputs. A run keeps them until it has ended, so the caller may release its tensors as soon as
-// run() has returned. This object keeps the memory of its lists between runs, so a repeated run
-// does not allocate.
+// The owners (Tensor::owner) of the memory that a run reads or writes for its caller: inputs and
+// preallocated outputs. A run keeps them until it has ended, so the caller may release its tensors
+// as soon as run() has returned. This object keeps the memory of its lists between runs, so a
+// repeated run does not allocate.
 //
-// Threads: only the thread that issues the run calls add(), before other threads know the run. The
-//          other functions are thread-safe.
+// Threads: only the thread that issues the run calls add(), and only before other threads can
+//          access the run. The other functions are thread-safe.
 class KeptOwners {
  public:
   // Adds the owner of input `input`. `input` is -1 for a preallocated output. Does nothing if

@@ -68,7 +68,7 @@ Sequences postsOf(const Plan& plan, int rank) {
   Sequences sequences;
   DecidedSteps decided;
   for (size_t step = 0; step < plan.steps.size(); ++step) {
-    // Only these two kinds of steps jump.
+    // Only BranchStep and GotoStep jump.
     if (const auto* branch = std::get_if<BranchStep>(&plan.steps[step])) {
       decided.jump(static_cast<size_t>(branch->target));
     }

@@ -9,25 +9,28 @@
 
 namespace heddle::host {
 
-// Checks, before a run, that all ranks of a job will post matching collectives and transfers. A
-// post is the call with which a rank enqueues its part of such an operation. Posts match if they
-// can be parts of the same operation (host/verify/collectives_fit.h). If ranks post collectives
-// with different counts or types, NCCL does not report this: it hangs, or its results are wrong.
-// Other transports compare operations when they are posted. For these transports the class does
-// nothing.
+// Checks, before a run, that all ranks of a job will post matching collectives and transfers (sends
+// and receives). A post is the call with which a rank enqueues its part of such an operation. Posts
+// match if they can be parts of the same operation (host/verify/collectives_fit.h). If ranks post
+// collectives with different counts or types, NCCL does not report this: it hangs, or its results
+// are wrong. Other transports compare operations when they are posted. For these transports the
+// class does nothing.
 //
 // When:    before the first run with each set of sizes. Later runs with the same sizes exchange
-//          nothing, because the counts depend only on the program and the sizes. To ensure this,
-//          unroll() rejects an input that is sent or received if its allocated sizes differ from
-//          those of its type. The job monitor (comm/monitor/job_monitor.h) checks that all ranks
-//          run with the same sizes.
+//          nothing, because the counts depend only on the program and the sizes. After the class
+//          has discarded its hashes (see Cache), it compares again. To ensure that the counts
+//          depend on nothing else, unroll() rejects an input that is sent or received if its
+//          allocated sizes differ from those of its type. The job monitor
+//          (comm/monitor/job_monitor.h) checks that all ranks run with the same sizes.
 // What:    each rank sends a list of its posts to all other ranks (World::exchange()). Two ranks
 //          compare the posts in which both take part: the collectives of each communicator that
 //          they share, and the transfers between the two. The lists are in the order of issue,
 //          because NCCL matches posts in this order.
-// Limits:  posts after a branch on a scalar are not compared, because only the run decides the
-//          branch. The counts of an all-to-all-v are also known only in the run. During the run,
-//          the ranks of one machine compare these counts (comm/monitor/posted_counts.h).
+// Limits:  posts inside a branch on a scalar are not compared, because only the run decides the
+//          branch. Later collectives of the same communicator, and later transfers between the same
+//          ranks, are then not compared either. The counts of an all-to-all-v are also known only
+//          in the run. During the run, the ranks of one machine compare these counts
+//          (comm/monitor/posted_counts.h).
 // Cache:   the class stores a hash of the sizes of each run that it has compared. A run needs a
 //          comparison if its hash is not stored. All ranks decide this alike, because they store
 //          the same hashes. The cached plans cannot decide this, because the ranks may have cached

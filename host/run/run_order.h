@@ -14,9 +14,9 @@ namespace heddle::host {
 // communicates on at least one rank. All Executables that use the same job monitor
 // (comm/monitor/job_monitor.h) share one RunOrder.
 //
-// - A rank prepares and issues only one communicating run at a time. Meanwhile, no other run may
-//   use the run number or the counts of all-to-all-v calls on the job monitor. No other run may
-//   exchange data with other ranks through the World.
+// - A rank prepares and issues only one communicating run at a time. The reason: all runs share the
+//   run number and the counts of all-to-all-v calls on the job monitor, and exchange data with
+//   other ranks through one World.
 // - All ranks must begin their communicating runs in the same order. The callers must ensure this.
 struct RunOrder {
   // A thread holds this lock while it prepares and issues a communicating run, and while the ranks

@@ -7,7 +7,8 @@
 namespace heddle::host {
 namespace {
 
-// Returns whether the program writes preallocated output `i` directly.
+// Returns whether the program writes preallocated output `i` directly. Otherwise it copies the
+// output to the caller's tensor at its end.
 bool isWritten(const Plan& plan, size_t i) {
   return std::any_of(plan.preallocated.begin(), plan.preallocated.end(), [&](const auto& given) {
     return given.output == static_cast<int32_t>(i) &&
@@ -15,8 +16,8 @@ bool isWritten(const Plan& plan, size_t i) {
   });
 }
 
-// Returns the owner of an earlier output that is a view of the same buffer. Returns nullptr if
-// there is no such output.
+// Returns the owner of an earlier output that is in the same buffer. Returns nullptr if there is no
+// such output. Skips preallocated outputs that are copied, because the copy is in other memory.
 std::shared_ptr<void> ownerOf(const Plan& plan, size_t output,
                               const std::vector<Argument>& outputs) {
   for (size_t i = 0; i < output; ++i) {
@@ -44,8 +45,9 @@ std::shared_ptr<Completion> RunRecord::begin(std::shared_ptr<RunResources> resou
   return completion;
 }
 
-// Creates the results without memory. Later runs of the same plan only set addresses and owners.
-// All plans of a record belong to one program, so a change of the plan hardly ever allocates.
+// Creates the result tensors without addresses and owners. Later runs of the same plan only set
+// addresses and owners. All plans of a record belong to one program, so a change of the plan hardly
+// ever allocates.
 void RunRecord::prepareFor(const Plan& plan) {
   is_new_ = true;
   std::vector<Argument>& values = result_.values;
@@ -125,8 +127,10 @@ std::shared_ptr<void> RunRecord::take(RunState& state, BufferId buffer, Allocato
   return share(owner, owner.counts, ReleaseOwner{this, &owner});
 }
 
-// Returns an owner that keeps `lender` alive. Later runs use the owner to find out whether this run
-// has failed. If there is no lender, this is its only purpose.
+// Returns an owner that keeps `lender` alive, the owner of the caller's tensor. If `lender` itself
+// only keeps another owner alive, the result keeps that owner alive instead (Owner::lender). Later
+// runs find this run through the result (producerOf()), and learn whether it has failed. If
+// `lender` is empty, this is the only purpose of the result.
 std::shared_ptr<void> RunRecord::borrow(const std::shared_ptr<void>& lender, Owner& owner) {
   const auto* release = lender ? std::get_deleter<ReleaseOwner>(lender) : nullptr;
   owner.memory = nullptr;

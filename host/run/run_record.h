@@ -14,18 +14,20 @@ class RunState;  // host/run/run_state.h
 
 // The results of one run. All copies of its Outputs (host/outputs.h) share this object.
 struct RunResult {
-  // The Completion of the same RunRecord. It is valid as long as the results exist.
+  // The Completion of the RunRecord that contains this RunResult. It is valid as long as the
+  // results exist.
   Completion* completion = nullptr;
   std::vector<Argument> values;
 };
 
-// Stores the end of a run (Completion), its results, and the owners of the memory of its outputs. A
-// record serves one run after another, so that a repeated run allocates no heap memory.
+// Stores the Completion of a run, its results, and one owner per output. An owner holds the memory
+// of its output. A record serves one run after another, so that a repeated run allocates no heap
+// memory.
 //
 // Lifetimes: the parts of a record are the Completion, the RunResult, and one owner per output.
 //            Each part has its own std::shared_ptr, so it may be in use longer than the others.
-//            When no part is in use any more, the record goes back to its RunResources. While a
-//            part is in use, the record keeps its RunResources alive.
+//            When no part is in use any more, the record returns to the pool of records in its
+//            RunResources. While a part is in use, the record keeps its RunResources alive.
 // Threads:   one thread at a time calls the functions. The parts may be released on any thread.
 class RunRecord {
  public:
@@ -36,9 +38,10 @@ class RunRecord {
   // Begins a run of the plan, and returns its Completion.
   std::shared_ptr<Completion> begin(std::shared_ptr<RunResources> resources,
                                     const std::shared_ptr<const Plan>& plan);
-  // Returns the results of the run. Each tensor owns the buffer of its output, or keeps the owner
-  // of the caller's tensor in which the output is stored. Frees all other buffers that the run
-  // still holds, in the order of stream 0. Call this function once per run.
+  // Returns the results of the run. Each tensor owns the buffer of its output. If the output is in
+  // the memory of a tensor of the caller, the result keeps the owner of that tensor alive. Frees
+  // all other buffers that the run still holds, in the order of stream 0 of the program. Call this
+  // function once per run.
   std::shared_ptr<RunResult> finish(RunState& state, Allocator& allocator,
                                     const std::vector<Argument>& inputs,
                                     const std::vector<Tensor>& preallocated);
@@ -62,14 +65,15 @@ class RunRecord {
     Stream stream = nullptr;
     void* memory = nullptr;  // nullptr: the output is stored in a tensor of the caller
     int64_t bytes = 0;
-    // The owner of the tensor of the caller; may be empty. It is never the owner of an output that
-    // is itself stored in another tensor. Otherwise runs that update one tensor again and again
-    // would keep all earlier records.
+    // The owner of the caller's tensor that stores the output; may be empty. If that tensor is
+    // itself an output stored in another tensor, this is the other tensor's owner. Runs that update
+    // one tensor again and again therefore do not keep all earlier records.
     std::shared_ptr<void> lender;
     Counts counts;
   };
-  // Releases an owner. producerOf() finds the record by this type. The type stores the owner,
-  // because a caller may create a std::shared_ptr whose pointer is not the owner.
+  // Releases an owner. producerOf() gets this deleter with std::get_deleter and reads `record` from
+  // it. The deleter stores `owner`: in an aliasing std::shared_ptr, get() does not return the
+  // owner.
   struct ReleaseOwner {
     RunRecord* record;
     Owner* owner;

@@ -10,8 +10,8 @@ namespace heddle::host {
 
 namespace {
 
-// Returns whether two runs complete in the order in which they began: one thread has issued both on
-// one stream. If a query finds one of them completed, the earlier one has completed too.
+// Returns whether one thread has issued both runs on one stream. Such runs complete in the order in
+// which they began. If one of them has completed, the earlier one has completed too.
 bool isOfOneOrder(const Completion& a, const Completion& b) {
   return a.stream == b.stream && a.thread == b.thread;
 }
@@ -117,11 +117,11 @@ void RunStatePool::giveBack(RunState& state, EndedRuns& ended) {
 }
 
 // Moves completed runs from `pending_` to `ended`. The function first queries one run, at three
-// quarters of the list. If it has not completed, the function does nothing. Otherwise the earlier
-// runs of the same thread on the same stream have completed too. The function queries all other
-// earlier runs, because two threads may record their events in a different order than that of
-// `pending_`. Completed runs leave the list even if an earlier run on another stream has not
-// completed, because their records keep plans alive.
+// quarters of the list. If this run has not completed, the function does nothing. Otherwise the
+// earlier runs of the same thread on the same stream have completed too. All other earlier runs are
+// checked with isDone(), because `pending_` is not in the order in which runs of several threads
+// complete. Completed runs leave the list even if an earlier run on another stream has not
+// completed, because their records keep plans alive. Failed runs of a job stay for takeFailed().
 void RunStatePool::takeCompleted(EndedRuns& ended) {
   const size_t last = pending_.size() - pending_.size() / 4 - 1;
   Completion& later = *pending_[last];
@@ -181,7 +181,7 @@ void RunStatePool::rethrowErrors(EndedRuns& ended) {
 }
 
 // Removes a pending run that has completed with an error, and returns it. Returns nullptr if there
-// is none. Repeated runs without an error only read one flag.
+// is none. While no run fails, the function only reads a flag.
 std::shared_ptr<Completion> RunStatePool::takeFailed() {
   std::lock_guard lock(mutex_);
   if (pending_.empty()) return nullptr;

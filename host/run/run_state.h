@@ -27,9 +27,9 @@ class RunState {
   // Prepares a run of the plan on `stream`. This is cheap if the last run used the same plan.
   void prepare(const std::shared_ptr<const Plan>& plan, Stream stream);
 
-  IdVector<PointerIndex, std::byte*> pointers;
-  std::vector<int64_t> late_offsets;  // bytes from LatePointer::base to each of late_pointers
-  // Sets the late pointers that begin in the buffer of `base`.
+  IdVector<PointerIndex, std::byte*> pointers;  // addresses of memory; see PointerIndex
+  std::vector<int64_t> late_offsets;  // per element of Plan::late_pointers: bytes after its base
+  // Sets the late pointers (Plan::late_pointers) whose base is `base`.
   void setLatePointers(PointerIndex base);
   // The memory of an input.
   struct InputRange {
@@ -45,17 +45,17 @@ class RunState {
   // (host/run/bind_run.cpp) accepted last.
   std::vector<std::byte*> apart_outputs;
   IdVector<BufferId, bool> owned;  // true: this run has allocated and not yet freed the buffer
-  IdVector<RegisterId, Scalar> registers;
-  IdVector<DeviceEventId, Event> events;
+  IdVector<RegisterId, Scalar> registers;  // the scalar values of the run
+  IdVector<DeviceEventId, Event> events;   // for RecordStep and WaitStep
   IdVector<StreamId, Stream> streams;  // kCallerStream: the run's stream; the state owns all others
   std::vector<std::byte> args;         // copy of Plan::args; launches write addresses into it
-  std::vector<comm::Operation> operations;
+  std::vector<comm::Operation> operations;  // copy of Plan::operations, with addresses
   int64_t held_bytes = 0;          // bytes allocated minus bytes freed by the steps issued so far
   int64_t peak_bytes = 0;          // largest value of held_bytes in this run
   std::vector<int64_t> counts;     // counts of the all-to-all-v calls (Plan::Counts)
   std::vector<std::byte> staging;  // host memory to which ReadBack copies
   RunRecord* record = nullptr;     // the record of the latest run
-  std::shared_ptr<Completion> completion;  // state of the latest run
+  std::shared_ptr<Completion> completion;  // the Completion of the latest run
   RunProfile* profile = nullptr;           // records this run; nullptr: nothing is recorded
   const InjectedFault* fault = nullptr;    // the fault to inject on this rank; nullptr: none
   bool busy = false;  // true: a thread issues a run; the mutex of the pool guards it
@@ -86,7 +86,9 @@ class EndedRuns {
   std::shared_ptr<Completion> first_;
 };
 
-// Owns the RunStates of an Executable, and finds the errors of its runs. Thread-safe.
+// Owns the RunStates of an Executable, and finds the errors of its runs. A run is *pending* from
+// giveBack() until the pool finds that it has completed. In a job of several ranks, a failed run
+// stays pending until rethrowErrors() finds it. Thread-safe.
 class RunStatePool {
  public:
   // `in_job`: the runs belong to a job of several ranks, which fails as a whole. In a job of one
@@ -95,11 +97,12 @@ class RunStatePool {
   // In a job of several ranks, throws the error of an earlier run, if rethrowErrors() finds one.
   // Returns a state that no thread uses, with a record for a run of the plan. The last run of this
   // state has completed, or it was on `stream` too. In both cases the new run starts after it.
-  // `ended` receives runs that have completed.
+  // `ended` receives the failed runs that rethrowErrors() finds.
   RunState& take(const std::shared_ptr<RunResources>& resources,
                  const std::shared_ptr<const Plan>& plan, Stream stream, EndedRuns& ended);
-  // Takes a state back, and adds its run to the pending runs. In a job of several ranks, if the run
-  // fails and no Outputs::wait() throws its error, rethrowErrors() throws the error later.
+  // Takes a state back, and adds its run to the pending runs. If many runs are pending, moves
+  // completed runs to `ended`. In a job of several ranks, if the run fails and no Outputs::wait()
+  // throws its error, rethrowErrors() throws the error later.
   void giveBack(RunState& state, EndedRuns& ended);
   // Throws the error of a pending run that has completed, if no call has thrown this error yet. The
   // function queries the device only for runs with an error in Completion::errors, because a query
@@ -114,7 +117,7 @@ class RunStatePool {
   // they have completed.
   bool endWithin(std::chrono::milliseconds most);
   // Blocks the host until all pending runs have completed. If no call has thrown the error of a
-  // run, prints the error to stderr.
+  // run, reports the error (Completion::reportUnwaited()).
   void synchronize() noexcept;
 
  private:

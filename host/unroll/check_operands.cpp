@@ -101,8 +101,8 @@ void checkLibraryMemory(const CallLibrary& x, const UnrolledStep& step) {
 }
 
 // Checks the tensors that a forward call returns and a backward call reads. These are the log-sums,
-// and in a backward call also the result o of the forward. A call without log-sums has nothing to
-// check.
+// and in a backward call also the result o of the forward call. A call without log-sums has nothing
+// to check.
 void checkForwardResults(const Program& program, const CallLibrary& x, const UnrolledStep& step) {
   const std::optional<SlotId> log_sums = logSumsOf(x);
   if (!log_sums) return;
@@ -149,9 +149,9 @@ void checkAttention(const Program& program, const CallLibrary& x, const Unrolled
   checkForwardResults(program, x, step);
 }
 
-// Checks the axes along which the kernel was generated for one element. The kernel would handle
-// only one element even if the operand had more. The plan of the kernel checks all other axes
-// (codegen/plan/space.h).
+// Checks the number of operands, their numbers of axes, and the axes along which the kernel was
+// generated for one element. The kernel would handle only one element even if the operand had more.
+// The plan of the kernel checks all other axes (codegen/plan/space.h).
 void checkUnitAxes(const Fusion& segment, const std::vector<ValueId>& values,
                    const ViewList& operands) {
   HEDDLE_USER_CHECK(values.size() == operands.size(), "kernel {}: expected {} operands, got {}",

@@ -12,25 +12,26 @@ namespace heddle::host {
 // is a view: a buffer, an offset and a descriptor (host/unroll/unroll.h). If a check fails, the
 // function throws UserError. The caller must add the name of the instruction to the message.
 
-// Checks that a tensor of the caller fits the input slot: dtype, local sizes and allocated sizes.
-// No stride may be negative. If the type of the slot declares a memory order (Layout::observed),
-// the tensor must have it. `expected` is the descriptor that follows from the type.
+// Checks that a tensor that the user passes to a run fits the input slot: dtype, local sizes and
+// allocated sizes. No stride may be negative. If the type of the slot declares a memory order
+// (Layout::observed), the tensor must have it. `expected` is the descriptor that follows from the
+// type.
 void checkInput(const Slot& slot, const TensorDesc& expected, const TensorDesc& got);
 // Checks that the sizes of a library call fit together. Also checks that no result overlaps an
 // operand or another result. Messages name slots of the program.
 void checkLibrary(const Program& program, const CallLibrary& x, const UnrolledStep& step);
 // Checks the number of axes of each operand. Where the kernel declares an axis of size 1, the
-// operand must have size 1. If an input and an output share memory, they must be the same view.
-// Each thread may then read only elements that it writes itself. Otherwise one thread could
-// overwrite an element that another thread still reads. Does not check a launch whose outputs are
-// all empty.
+// operand must have size 1. An input and an output may share memory only under two conditions. They
+// must be the same view. Each thread of the kernel must read only elements of the input that it
+// writes itself (codegen::InPlaceRules). Otherwise one thread could overwrite an element that
+// another thread still reads. Does not check a launch whose outputs are all empty.
 void checkLaunch(const Fusion& segment, const UnrolledStep& step);
 // Returns the values of the symbols in the sizes of a kernel for one launch. The symbols of a
 // kernel are separate from those of the program, even if they have the same names:
-// - First the function tries the values in `program`. If all operands then have their declared
-//   sizes, the kernel has these values.
-// - Otherwise the values follow from the sizes of the operands. A symbol that they do not determine
-//   has no value.
+// - First the function tries `program`, the values of the program's symbols. If all operands then
+//   have their declared sizes, the kernel has these values.
+// - Otherwise the values follow from the sizes of the operands. A symbol that these sizes do not
+//   determine has no value.
 // - If the operands contradict the sizes that the kernel declares, no symbol has a value.
 // Returns `program` itself, to avoid a copy, or fills `own` and returns it.
 const SizeBindings& sizesInside(const Fusion& segment, const UnrolledStep& step,
@@ -50,14 +51,17 @@ struct TeamPosition {
   int64_t size;   // number of ranks of the team
   int64_t parts;  // number of ranks that have a part: `size`, or one less if the root has no part
                   // (UnrolledStep::root_apart)
-  // One entry per pair of buffers. If this rank has a view on one side only, the entry is the
-  // number of elements that other ranks allocate on the missing side. nullopt: this rank has views
-  // on both sides, or the type of the slot does not determine the number.
+  // One entry per input buffer and its output buffer; a collective may have several such pairs. If
+  // this rank has only an input view, the entry is the number of elements that each other rank
+  // allocates for the output. If it has only an output view, the entry describes the input in the
+  // same way. nullopt: this rank has both views or neither, or the type of the slot does not
+  // determine the number.
   std::vector<std::optional<int64_t>> elsewhere;
 };
 // Checks the dtypes, the numbers of allocated elements and the memory orders of both sides of a
 // collective. Also checks that the sides do not overlap, except in the ways that the transports
-// allow (comm/communicator.h). If this rank has no part on a side, the view of this side is empty.
+// allow (comm/communicator.h). No result may overlap a buffer of another pair. Requires that the
+// view of a side is empty if this rank has no part on that side.
 void checkCollective(const Communicate& x, const UnrolledStep& step, const TeamPosition& position);
 // Checks that the tensor has `elements` elements. If there are several, they must be dense in
 // row-major order.

@@ -6,7 +6,7 @@
 
 namespace heddle::host {
 
-// Returns whether the comparison of a predicate holds.
+// Returns whether `a` and `b` satisfy the comparison `how`, for example a < b.
 bool compare(Predicate::Compare how, int64_t a, int64_t b);
 
 }  // namespace heddle::host

@@ -8,13 +8,13 @@
 namespace heddle::host {
 
 // The number of steps that unroll() visits. Each instruction of this rank is a step. A loop counts
-// as one step per trip, and as one step if it makes no trip. The steps of its body are added. If a
-// branch is decided at run time, both bodies count.
+// as one step per trip plus the steps of its body in each trip. A loop without a trip counts as one
+// step. If a branch is decided at run time, both bodies count.
 struct StepCount {
   int64_t steps = 0;
   bool at_least = false;  // true: counting has stopped early; the program takes at least `steps`
-  // The instruction of the program's body that takes the most steps, and its index. nullptr: the
-  // body is empty.
+  // The instruction at the top level of the program that takes the most steps, and its index.
+  // nullptr: the body is empty.
   const Instruction* largest = nullptr;
   InstructionIndex largest_index = -1;
 };

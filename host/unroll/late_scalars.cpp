@@ -19,7 +19,8 @@ std::set<std::string> scalarsIn(const Size& size) {
 }
 
 // Returns whether the symbol occurs in the size only as a term, or as a factor of a term. Returns
-// false for a size with more than `visits` parts, because shared parts are visited again.
+// false if the search needs more than `visits` visits. It may visit a part of the size several
+// times, because sizes share parts.
 bool isLinear(const Size& size, const std::string& symbol, int& visits) {
   if (--visits < 0) return false;
   if (!scalarsIn(size).contains(symbol)) return true;

@@ -30,8 +30,8 @@ using LateInputs = std::map<std::string, int32_t>;
 // Any instruction may read or write the slice. The slice may be of an input or of a computed value.
 LateInputs lateInputsOf(const Program& program);
 
-// Returns how much the size grows if the symbol grows by 1, or nullopt if this is not constant.
-// `sizes` contains the values of all other symbols.
+// Returns how much the size grows if the symbol grows by 1, or nullopt if this number is not
+// constant or overflows. `sizes` contains the values of all other symbols.
 std::optional<int64_t> growthOf(const Size& size, const std::string& symbol,
                                 const SizeBindings& sizes);
 
@@ -39,7 +39,8 @@ std::optional<int64_t> growthOf(const Size& size, const std::string& symbol,
 struct LateRange {
   int64_t least = std::numeric_limits<int64_t>::min();
   int64_t most = std::numeric_limits<int64_t>::max();
-  // Restricts the range to numbers x with value + growth * (x - at) >= 0. Requires value >= 0.
+  // Restricts the range to the values x for which a size is at least 0. The size is `value` if x is
+  // `at`, and it grows by `growth` if x grows by 1. Requires value >= 0.
   void restrict(int64_t value, int64_t growth, int64_t at);
 };
 

@@ -10,9 +10,10 @@
 namespace heddle::host {
 namespace {
 
-// Divides memory into rows of `row` bytes, and their bytes into columns. Returns whether each
-// tensor has the same columns in all its rows, and the two tensors have no column in common. For
-// example, different slices of a tensor along an inner axis have no column in common.
+// Treats memory as rows of `row` bytes. A column is a byte offset within a row. Returns true only
+// if each tensor has the same columns in all its rows, and the column ranges of the two tensors are
+// disjoint. A range also includes unused columns between used ones. For example, disjoint slices of
+// a tensor along an inner axis have disjoint column ranges.
 bool areInDifferentColumns(const TensorInMemory& a, const TensorInMemory& b, int64_t row) {
   std::array<std::pair<int64_t, int64_t>, 2> columns;  // first column, and end of the last one
   for (size_t i = 0; i < 2; ++i) {
@@ -71,7 +72,7 @@ class CommonByteSearch {
 
   struct Axis {
     int64_t step = 0;     // in bytes, above 0
-    int64_t most = 0;     // the largest multiple
+    int64_t most = 0;     // the largest factor of `step`
     int64_t sum = 0;      // the largest sum of this axis and the axes after it
     int64_t divisor = 0;  // divides the steps of this axis and of the axes after it
   };
@@ -102,7 +103,8 @@ class CommonByteSearch {
     }
   }
 
-  // Returns whether the axes from `first` on have a sum from `least` to `most`.
+  // Returns true if the axes from `first` on have a sum from `least` to `most`. Also returns false
+  // when the search has used up kMostVisits.
   bool search(size_t first, int64_t least, int64_t most) {
     if (++visits_ > kMostVisits || most < 0 || least > sumFrom(first)) return false;
     if (least <= 0) return true;  // the sum 0

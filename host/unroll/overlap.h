@@ -14,13 +14,13 @@ struct TensorInMemory {
 };
 
 // Says whether two tensors have a byte in common. Unknown: their memory ranges overlap, and the
-// search for a common byte ended at its limit.
+// search for a common byte was given up.
 enum class Sharing : uint8_t { Nothing, Bytes, Unknown };
 
 // Finds out whether two tensors have a byte in common. The answer is exact with two exceptions. If
 // neither of two strides divides the other, such as 6 and 10 elements, the function tries a limited
-// number of elements. If the tensors have more than 32 different strides, it tries none. Allocates
-// no memory.
+// number of elements. If the tensors have more than 32 different strides, it tries none. In both
+// cases the result may be Unknown. Allocates no memory.
 Sharing sharingOf(const TensorInMemory& a, const TensorInMemory& b);
 
 // Returns whether the tensors certainly have no byte in common.
@@ -30,7 +30,8 @@ bool areApart(const TensorInMemory& a, const TensorInMemory& b);
 // for two views of one buffer whose addresses depend on late inputs in different ways.
 bool areApart(const View& a, const View& b);
 
-// Returns whether both views are the same elements at the same addresses.
+// Returns whether both views have the same dtype and sizes, and each element has the same address
+// in both.
 bool isSameView(const View& a, const View& b);
 
 // Returns whether two elements of a tensor may have the same address. Returns false if the stride

@@ -23,8 +23,8 @@ class LayoutChooser {
     });
   }
 
-  // Returns the slot of the Allocate behind the output, and the layout of this slot that gives the
-  // output the layout `given`. Returns nullopt in these cases:
+  // Returns the slot of the Allocate that creates the memory of the output, and the layout of this
+  // slot that gives the output the layout `given`. Returns nullopt in these cases:
   // - A view between the slot and the output does more than permute axes.
   // - One of these slots has several definitions.
   // - The Allocate is in a loop or branch.

@@ -16,7 +16,8 @@ namespace heddle::host {
 //    each.
 //  - No instruction needs the layout of the slot's type (needsLayout() in
 //    host/program/layout_needs.h). An order that is only a hint does not prevent the direct write.
-//  - The user requires no order of the slot or of another view of it.
+//  - The user requires no memory order of the slot or of its views. A required order of the output
+//    itself is allowed, because the plan checks it.
 //  - The caller's elements do not overlap.
 std::map<SlotId, TensorDesc> preallocatedLayouts(
     const Program& program, const std::vector<std::optional<TensorDesc>>& preallocated);

@@ -9,8 +9,9 @@
 namespace heddle::host {
 namespace {
 
-// Returns the block of axis `i` with `n` elements on a rank. The block is empty if the rank is
-// outside of the mesh of the sharding.
+// Returns the block of axis `i` with `n` elements on a rank. If the rank is outside of the mesh,
+// the block of an axis in the sharding is empty. An axis that the sharding does not list is always
+// complete.
 Block blockOn(int64_t n, size_t i, const Sharding& sharding, const DeviceMesh& mesh, int64_t rank,
               bool is_in_mesh) {
   if (i >= sharding.axes.size()) return {0, n, n};

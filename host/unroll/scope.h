@@ -36,8 +36,8 @@ class Scope {
   // Returns the same as describe() of host/unroll/unroll.h.
   TensorDesc describe(const Slot& slot) const;
   // trackLate() makes the Scope record in `ranges` for which values of the late inputs the program
-  // may run. restrictLate() restricts the ranges to values for which `size` is at least 0. With the
-  // present values, `size` must be at least 0.
+  // may run. restrictLate() restricts the ranges to values for which `size` is at least 0. Requires
+  // that `size` is at least 0 with the present values.
   void trackLate(const LateInputs& late, std::map<int32_t, LateRange>& ranges);
   void restrictLate(const Size& size) const;
   // Returns, for each late input in the size, how much the size grows if the input grows by 1.

@@ -28,7 +28,8 @@ namespace heddle::host {
 using BufferId = Id<struct BufferTag>;      // index into Unrolled::buffers
 using RegisterId = Id<struct RegisterTag>;  // index into RunState::registers
 
-// An allocation or an input. An Allocate in a loop creates one buffer per iteration.
+// An allocation or an input. An Allocate in a loop creates one buffer per iteration, unless it
+// reuses one (Allocate::reuse).
 struct Buffer {
   enum class Origin : uint8_t { Input, Allocated };
   Origin origin = Origin::Allocated;
@@ -69,7 +70,7 @@ using SharedView = std::shared_ptr<const View>;
 template <class T>
 using Operands = boost::container::small_vector<T, 3>;
 
-// A list of views that does not copy them: many steps name the same view.
+// A list of pointers to views. It copies no views, because many steps name the same view.
 class ViewList {
  public:
   class Iterator {
@@ -205,7 +206,8 @@ struct UnrollRequest {
 Unrolled unroll(const Program& program, const UnrollRequest& request);
 
 // Returns the local descriptor of a slot on this rank for these sizes, in the allocation order of
-// its type. On a rank outside of the slot's mesh, the local sizes are 0.
+// its type. On a rank outside of the slot's mesh, the local sizes of the axes in the sharding are
+// 0.
 TensorDesc describe(const Slot& slot, const Meshes& meshes, const SizeBindings& sizes, int64_t rank,
                     int64_t ranks);
 

@@ -47,8 +47,8 @@ void Unroller::instruction(const Instruction& x, InstructionIndex index) {
   // For and If are the only instructions with bodies.
   if (const auto* loop = std::get_if<For>(&x.op)) return openLoop(*loop, index);
   if (const auto* branch = std::get_if<If>(&x.op)) return openBranch(x, *branch, index);
-  // An Allocate that takes the memory of another value needs no step. A Free of memory that another
-  // value has taken needs none either.
+  // An Allocate that takes the memory of another value needs no step. A Free of memory that a later
+  // value has taken needs no step either.
   if (const auto* made = std::get_if<Allocate>(&x.op); made && takeMemory(*made)) return;
   if (const auto* freed = std::get_if<Free>(&x.op); freed && isTaken(*freed)) return;
   UnrolledStep step;
@@ -148,7 +148,7 @@ void Unroller::nextTrip(Frame& loop) {
 }
 
 // Ends the then_body. If there is an else_body, restores the slots and scalars from before the
-// branch, and begins the else_body.
+// branch, and begins the else_body. Otherwise leaves the branch.
 void Unroller::closeThen() {
   Frame then = std::move(frames_.back());
   frames_.pop_back();

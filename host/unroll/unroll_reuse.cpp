@@ -64,7 +64,8 @@ bool Unroller::isAvailable(const View& view, SlotId taker) {
 }
 
 // Gives the slot the memory of the first available tensor in Allocate::reuse. Returns false if no
-// tensor is available. In a branch that the run decides, no tensor is available.
+// tensor is available, or if the request forbids reuse. In a branch that the run decides, no tensor
+// is available.
 bool Unroller::takeMemory(const Allocate& x) {
   if (x.reuse.empty() || !request_.reuse.enabled || innermostBranch() != nullptr) return false;
   if (request_.layouts.contains(x.out)) return false;  // the caller's tensor replaces it

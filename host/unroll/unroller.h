@@ -71,8 +71,8 @@ class Unroller {
   void nextTrip(Frame& loop);
   void closeThen();
   void closeElse();
-  // Undefines the slots that either body has defined, because only the run knows which body it
-  // executes.
+  // Sets the target of the branch's jump. Undefines the slots that either body has defined, because
+  // only the run knows which body it executes.
   void leaveBranch(const Frame& frame);
   // Removes the value of a scalar at the end of a branch.
   void forgetScalar(SlotId id);

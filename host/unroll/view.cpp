@@ -55,8 +55,8 @@ std::optional<std::vector<Run>> cutRuns(const TensorDesc& from, const TensorDesc
   return runs;
 }
 
-// Returns the stride of the innermost axis of a group. Returns nullopt if the axes of the group are
-// not dense in row-major order.
+// Returns the stride in `from` of the innermost axis of a group. Returns nullopt if the axes of the
+// group are not dense in row-major order. Ignores axes of one element.
 std::optional<int64_t> innermostStride(const TensorDesc& from, const Run& run) {
   std::optional<int64_t> expected, innermost;
   for (size_t i = run.from_end; i-- > run.from;) {
@@ -90,8 +90,8 @@ class ViewMaker {
 
   View operator()(const Alias::Reshape&) const {
     TensorDesc desc = want_;
-    // A gather of uneven blocks leaves padding at the end of its result, which is the operand here.
-    // The reshape ignores this padding: it uses the allocated sizes that follow from the sharding
+    // The operand may be the result of a gather of uneven blocks, which has padding at its end. The
+    // reshape ignores this padding: it uses the allocated sizes that follow from the sharding
     // alone.
     TensorDesc from = in_.desc;
     Slot unpadded = in_slot_;
@@ -248,7 +248,7 @@ class ViewMaker {
   }
 
  private:
-  // Checks that the axes are different axes of %name, which has `rank` axes. They must be sorted.
+  // Checks that `axes` are different axes of %name in ascending order. %name has `rank` axes.
   static void checkAxes(const std::vector<int64_t>& axes, size_t rank, const std::string& name) {
     const bool ascends =
         std::adjacent_find(axes.begin(), axes.end(), std::greater_equal<>()) == axes.end();
@@ -258,8 +258,8 @@ class ViewMaker {
   }
 
   // Adds the terms of the start of a slice along axis i to `late`. Restricts the late inputs to
-  // values for which the slice is within the unsharded axis. The caller must subtract the present
-  // values of these inputs from View::byte_offset.
+  // values for which the slice is within the unsharded axis. The caller must subtract from
+  // View::byte_offset what the terms add with the present values of these inputs.
   void addLate(const Size& start, const Size& stop, size_t i,
                std::vector<View::LateTerm>& late) const {
     std::vector<View::LateTerm> terms = scope_.lateTermsOf(start);

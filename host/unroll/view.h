@@ -13,7 +13,8 @@ int64_t elements(const std::vector<int64_t>& sizes);
 std::optional<size_t> repeatedAxis(const TensorDesc& desc);
 
 // Returns the view that the Alias instruction assigns to the slot `out`. `in` is the view of its
-// operand, the slot `in_slot`. Throws UserError that names the slots if the view does not exist.
+// operand, the slot `in_slot`. Throws UserError that names the slots if the operand has no such
+// view.
 View makeView(const Alias& alias, const Slot& out, const Slot& in_slot, const View& in,
               const Scope& scope);
 

@@ -14,7 +14,7 @@ namespace {
 
 bool isPost(const Op& op) { return kindOf(op) == InstructionKind::Post; }
 
-// Returns the number of streams that the steps use, with the caller's stream.
+// Returns the highest number of a stream that a step uses, plus 1.
 size_t streamsOf(const Unrolled& unrolled) {
   StreamId highest = kCallerStream;
   for (const UnrolledStep& step : unrolled.steps) {

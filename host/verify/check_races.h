@@ -18,8 +18,8 @@ enum class BuffersAreFreed : bool { No, Yes };
 // determine the order of two accesses: a common stream, a RecordEvent with a WaitEvent, or a token
 // with a Wait. Throws UserError that names the instruction and the buffer for
 // - a race: two conflicting accesses without an order
-// - an access that conflicts with a posted operation before the Wait on its token
-// - an access that is not ordered after the Allocate or before the Free; a second Free
+// - an access that conflicts with a posted operation, before a Wait on the token of this operation
+// - an access to a buffer that is not ordered after its Allocate or before its Free; a second Free
 // - a Free of an input or output; a write to an input that is neither an output nor donated
 // - a write to an input after the `alias` that makes an output a view of this input
 //   (host/verify/returned_views.h)

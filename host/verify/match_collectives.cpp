@@ -137,7 +137,7 @@ void CollectiveMatcher::collective(const Unrolled& unrolled, const UnrolledStep&
 }
 
 // Transports execute some collectives with a root as transfers, one between the root and each other
-// rank. Adds these transfers. Each of them moves one part.
+// rank. Adds these transfers. Each of them moves the part of that other rank.
 void CollectiveMatcher::rootTransfers(size_t team, int me, const UnrolledStep& step,
                                       const Communicate& x) {
   const std::vector<int>& members = teams_[team];
@@ -166,9 +166,9 @@ void CollectiveMatcher::transfer(size_t team, int me, const UnrolledStep& step,
 }
 
 // Returns whether the ranks post two collectives of equal type in different orders. `in_a` and
-// `in_b` are the posts at one position of the sequences `a` and `b`. It is no error if these two
-// posts have different slots. The order is wrong only if `a` also contains the slots of `in_b`, and
-// `b` the slots of `in_a`.
+// `in_b` are the posts at one position of the sequences `a` and `b`. These two posts may have
+// different slots without an error. The order is wrong only if `a` also contains the slots of
+// `in_b`, and `b` the slots of `in_a`.
 bool CollectiveMatcher::isCrossed(const Sequence& a, const Sequence& b, const Post& in_a,
                                   const Post& in_b) const {
   if (in_a.slots.in == in_b.slots.in || in_a.slots.out == in_b.slots.out) return false;

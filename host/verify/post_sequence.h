@@ -11,7 +11,7 @@
 namespace heddle::host {
 
 // Lists and compares the operations that ranks post: collectives and transfers. A channel is a
-// sequence of operations that must match by position. The n-th post of one rank matches the n-th
+// sequence of operations that must match by position. The n-th post of one rank must match the n-th
 // post of every other rank of the channel. Two files use this header, both before the ranks issue
 // any operation:
 //   host/verify/match_collectives.h compares the unrolled programs of all ranks, in one process.

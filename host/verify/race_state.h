@@ -19,7 +19,7 @@ struct RaceAccess {
   int32_t step = -1;  // index of the step of the unrolled program; -1: an access of the caller
   StreamId stream = kCallerStream;
   int32_t time = 0;   // number of the step on its stream
-  int32_t post = -1;  // number of the post that accesses the buffer; -1: the step itself
+  int32_t post = -1;  // number of the post to which the step belongs; -1: none
   bool operator==(const RaceAccess&) const = default;
 
   // Returns whether the access has certainly completed according to `clock`.
@@ -34,20 +34,21 @@ struct RaceBuffer {
   std::vector<RaceAccess> accesses;
 };
 
-// The knowledge of the race checker (host/verify/check_races.cpp) at one point of an unrolled
-// program (host/unroll/unroll.h). If the run decides a branch, the checker checks both bodies from
-// the same state. For a branch, only the values of events, tokens and buffers that a body changes
-// are stored. The cost of a branch therefore does not depend on the size of the program.
+// What the race checker (host/verify/check_races.cpp) knows at one point of an unrolled program
+// (host/unroll/unroll.h): the clocks, and the accesses to each buffer. If the run decides a branch,
+// the checker checks both bodies from the same state. For a branch, only the values of events,
+// tokens and buffers that a body changes are stored. The cost of a branch therefore does not depend
+// on the size of the program.
 struct RaceState : StreamClocks {
   IdVector<BufferId, RaceBuffer> buffers;  // use changed() to change an element
-  IdVector<StreamId, int32_t> last_work;   // last step that is no post and no Free, or -1
-  IdVector<StreamId, int32_t> work_time;   // the time of this step
+  IdVector<StreamId, int32_t> last_work;   // its last step that is no post and no Free, or -1
+  IdVector<StreamId, int32_t> work_time;   // the time of this step (VectorClock)
   std::vector<int32_t> post_step;          // per posted operation: the step that posts it
 
   RaceState(size_t stream_count, size_t token_count, size_t event_count, size_t buffer_count);
 
-  // order() and post() hide the functions of StreamClocks with the same names. In addition to their
-  // work, they store the values that a branch changes.
+  // order() and post() hide the functions of StreamClocks with the same names. They do the same
+  // work, and also store the values that a branch changes.
   bool order(const Op& op, StreamId stream);
   void post(TokenId token, int32_t post, const VectorClock& start);
   // Returns the buffer, so that the caller can change it. In a branch, stores its old value first.

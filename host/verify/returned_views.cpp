@@ -106,9 +106,9 @@ class ReturnedViewChecker {
   }
 
   // Returns whether one definition is derived from the other, or both views have no byte in common.
-  // It is also enough if the views from which they are derived have no byte in common. Example: two
-  // slices have no byte in common, and the output is a part of one of them at an address that only
-  // a run knows.
+  // Also returns true if both are derived from different views of a common origin, and these two
+  // views have no byte in common. Example: two slices have no byte in common, and the output is a
+  // part of one of them at an address that only a run knows.
   bool isAllowed(int write, int output) const {
     int a = write, b = output;  // the first definitions after the common one
     int common_a = write, common_b = output;

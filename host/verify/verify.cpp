@@ -29,7 +29,8 @@ constexpr size_t kMaxJobs = 3;
 // Values for symbols without a default. tryJobs() tries them in this order until unroll() accepts
 // the program.
 constexpr int64_t kTrialSizes[] = {4, 8, 64, 12, 2, 1};
-// Values for scalars that decide sizes. Each is tried together with each of the values above.
+// Values for scalars that decide sizes. tryJobs() combines each of them with each of the values
+// above.
 // kAsSizes: the scalar has the same value as the symbols.
 constexpr int64_t kAsSizes = -1;
 constexpr int64_t kTrialScalars[] = {kAsSizes, 1, 0};

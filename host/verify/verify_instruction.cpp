@@ -148,7 +148,7 @@ class InstructionVerifier {
     HEDDLE_USER_CHECK(slot(id).is_scalar, "%{} is a tensor, expected a scalar", slot(id).name);
     HEDDLE_USER_CHECK(!slot(id).isList(), "%{} is a list, expected a scalar", slot(id).name);
   }
-  // Checks a count of the instruction `what`. 0 means that the text has no such count.
+  // Checks a count of the instruction `what`. 0: the instruction has no such count.
   static void inRange(std::string_view what, std::string_view key, int32_t count, int32_t most) {
     const std::string why = count == 0 ? "" : countViolation(key, count, most);
     HEDDLE_USER_CHECK(why.empty(), "{}: {}", what, why);

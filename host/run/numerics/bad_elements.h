@@ -22,7 +22,8 @@ struct BadElements {
   int64_t count() const { return nan + infinite; }
 };
 
-// Returns the bad elements of a tensor in host memory. Its dtype must be a float type.
+// Returns the bad elements of a tensor in host memory. The dtype of the tensor must be a float
+// type.
 BadElements countBad(const std::byte* memory, const TensorDesc& desc);
 // Returns the bad elements of a scalar, which counts as a tensor of one element. An integer is
 // never bad.

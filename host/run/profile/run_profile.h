@@ -44,8 +44,8 @@ class RunProfile {
   RunProfile& operator=(const RunProfile&) = delete;
 
   // Returns the recorded spans, sorted by stream and then by begin. An instruction may consist of
-  // several steps; their spans on one stream are merged. Throws UserError if no run has used the
-  // profile.
+  // several steps. The spans of one execution of the instruction on one stream are merged. Throws
+  // UserError if no run has used the profile.
   std::vector<TimelineEvent> events();
 
   struct Launch {
@@ -56,8 +56,8 @@ class RunProfile {
   // launches of its first execution. An instruction without a kernel, such as a library call, has
   // an empty list.
   std::map<InstructionIndex, std::vector<Launch>> deviceWork() const;
-  // Returns the matrix products of the recorded run, each with the work of its first
-  // execution.
+  // Returns the instructions of the recorded run that compute a matrix product, each with the work
+  // of its first execution.
   std::map<InstructionIndex, MatmulWork> matmuls() const;
 
   // heddle calls the functions below during a run. `step` is the index of a step of the plan.

@@ -108,8 +108,9 @@ RankTimeline decodeTimeline(const std::string& bytes) {
   return timeline;
 }
 
-// Aligns one clock after another. Each is aligned with a clock that is already aligned and shares a
-// collective with it. For example, clock C may be aligned with B after B was aligned with A.
+// Aligns one clock after another. Aligns each clock with a clock that is already aligned, if the
+// machines of the two clocks share a collective. For example, clock C may be aligned with B after B
+// was aligned with A.
 void alignClocks(std::vector<RankTimeline>& timelines) {
   if (timelines.empty()) return;
   std::vector<std::string> aligned = {timelines.front().clock};

@@ -22,8 +22,8 @@ RankTimeline decodeTimeline(const std::string& bytes);
 // collective that is also a barrier (TimelineEvent::team) at about the same time. The offset
 // between the clocks of two machines is therefore the median difference between the ends of such
 // collectives. If a machine shares no such collective with the machine of the first timeline, its
-// times are converted through the clock of a third machine. If no third machine connects the two,
-// the times remain unchanged.
+// times are converted through the clocks of other machines. If no chain of shared collectives
+// connects the two machines, the times remain unchanged.
 void alignClocks(std::vector<RankTimeline>& timelines);
 
 // Returns the text of a JSON file for ui.perfetto.dev and chrome://tracing. The file shows each
