@@ -47,8 +47,8 @@ class ProgramCache {
     // segments).
     SegmentsPtr segments;
     std::shared_ptr<Executable> executable;
-    std::atomic<uint64_t> last_use{0};
-    std::atomic<bool> dropped{false};  // true: the cache has dropped the program
+    std::atomic<uint64_t> last_use{0};  // value of clock_ at the last use
+    std::atomic<bool> dropped{false};   // true: the cache has dropped the program
   };
   using EntryPtr = std::shared_ptr<Entry>;
 
@@ -71,7 +71,7 @@ class ProgramCache {
   std::vector<RankDescs> describe(const SizeBindings& given) const;
   // Returns segmentTexts() (host/inspect.h) for these inputs.
   std::vector<std::string> segments(const std::vector<Argument>& inputs) const;
-  // Returns the values of sizes for these inputs.
+  // Returns the values of the size symbols for these inputs.
   SizeBindings sizesOf(const std::vector<Argument>& inputs) const;
   // Returns FusionExecutor::stats(), without the runs that found their plan in the table of the
   // FusionExecutor.
@@ -148,9 +148,9 @@ class ProgramCache {
   bool verifies_sizes_ = false;    // true: new programs are verified for the sizes of the run
   // nullptr: the fusion has symbolic sizes, so the attentions depend on the decisions about them.
   std::shared_ptr<const AttentionSearch> attentions_;
-  ExecutableOptions shared_;  // options of all Executables
-  ExecutableParts parts_;     // parts of all Executables
-  std::atomic<uint64_t> clock_{0};
+  ExecutableOptions shared_;        // options of all Executables
+  ExecutableParts parts_;           // parts of all Executables
+  std::atomic<uint64_t> clock_{0};  // number of uses of all entries so far; see Entry::last_use
 
   std::mutex creating_;  // held while a program is lowered and created
   int64_t created_ = 0;  // number of programs created so far; creating_ guards it
