@@ -17,7 +17,7 @@ class AccessOrder {
   struct Use {
     size_t item;
     StreamId stream;
-    int32_t time;  // time of the item on its stream (VectorClock)
+    int32_t time;  // position of the item in the order of its stream (VectorClock)
     int32_t post;  // number of the posted operation that makes the access; -1: the item itself
   };
 

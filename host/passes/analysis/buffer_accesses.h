@@ -63,8 +63,8 @@ struct BufferAccesses {
   // Returns whether two accesses to the same root may share an element. Returns false only if it is
   // certain, for all sizes, that they share none.
   bool mayOverlap(const ItemAccess& a, const ItemAccess& b) const;
-  // Returns true only if mayOverlap(a, x) is true for every access x for which mayOverlap(b, x) is
-  // true. Both must be accesses to the same root.
+  // Returns true only if every access that may overlap `b` may also overlap `a`. Requires that `a`
+  // and `b` access the same root.
   static bool covers(const ItemAccess& a, const ItemAccess& b) {
     return !a.part.valid() || a.part == b.part;
   }

@@ -245,9 +245,11 @@ class OverlapFinder {
     if (!is_taken || match.gather) match.front = std::move(front);
   }
 
-  // Returns the post of the gather whose result the front reads. Returns nullopt if instructions
-  // outside of the front also read this result. Also returns nullopt if the chunks of the gather do
-  // not contain the same rows as the chunks of the match.
+  // Returns the post of the gather whose result the front reads. Returns nullopt in these cases:
+  // - Instructions outside of the front also read this result.
+  // - A kernel reads the result before the matrix products of the front.
+  // - The match is no reduce-scatter, or its chunks do not contain the same rows as the chunks of
+  //   the gather.
   std::optional<size_t> gatherOf(const OverlapMatch& match, const ChunkStage& front) const {
     const auto [first, last] = gathers_.equal_range(front.matmuls.front());
     for (auto each = first; each != last; ++each) {
