@@ -40,10 +40,12 @@ struct RunOptions {
   // Tensors that receive the results: entry i receives output i. An entry without data is ignored.
   // The program usually writes directly into the tensor if two conditions hold:
   // - Output i is a complete allocation of the program.
-  // - No collective, no library call other than a matrix product, and no view that regroups axes
-  //   needs another layout.
-  // Such a tensor may have any memory order, and gaps. In all other cases, the run copies the
-  // output to the tensor at the end. run() throws UserError if a tensor breaks one of these rules:
+  // - The tensor has the layout that the program chose for the output, or no instruction needs this
+  //   layout. Instructions that need it are collectives, sends, receives, library calls other than
+  //   matrix products, copies to the host, and some views, such as reshapes. If no instruction
+  //   needs it, the tensor may have any memory order, and gaps.
+  // In all other cases, the run copies the output to the tensor at the end. run() throws UserError
+  // if a tensor breaks one of these rules:
   // - The tensor has the dtype and the sizes of the output on this rank.
   // - The address is a multiple of the element size, and axes of several elements have positive
   //   strides.

@@ -110,8 +110,8 @@ Fusion ProgramCache::withSizes(Fusion fusion, const SizeBindings& sizes) {
   return fusion;
 }
 
-// Returns the decisions that change the program. A reshape that only splits or only merges axes
-// stays as it is.
+// Returns the decisions that change the program. Leaves out each reshape that stays as it is, for
+// example because it only splits or only merges axes.
 SizeDecisions ProgramCache::decisionsFor(const SizeBindings& sizes) const {
   SizeDecisions decisions = decideSizes(fusion_, sizes);
   std::erase_if(decisions.reshapes,

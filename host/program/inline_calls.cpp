@@ -134,7 +134,8 @@ class Inliner {
     if (!on.valid()) return;
     for (Instruction& x : body) {
       HEDDLE_USER_CHECK(!x.on.valid() || x.on == on,
-                        "a call on some ranks of a program with instructions on others");
+                        "a call on the ranks of one mesh runs a program with instructions for the "
+                        "ranks of another mesh");
       x.on = on;
     }
   }

@@ -36,9 +36,9 @@ std::string noLibraryFunction(std::string_view name);
 std::string libraryArgumentsOf(const OpDef& op);
 
 // Checks the function, its attributes, and the numbers of operands and results. Also checks dtypes,
-// numbers of axes and shardings, except those of a matrix product. Throws UserError that says what
-// is legal.
-// checkLibrary() of host/unroll/check_operands.h checks the sizes later.
+// numbers of axes and shardings. For a matrix product, it checks only that the result has the dtype
+// of the attribute `dtype`, if the call has this attribute. Throws UserError that says what is
+// legal. checkLibrary() of host/unroll/check_operands.h checks the sizes later.
 void verifyLibrary(const Program& program, const CallLibrary& call);
 
 // The next four functions return an attribute of a call that verifyLibrary() has accepted.
