@@ -39,7 +39,7 @@ struct RunOptions {
   Allocator* allocator = nullptr;
   // Tensors that receive the results: entry i receives output i. An entry without data is ignored.
   // The program usually writes directly into the tensor if two conditions hold:
-  // - Output i is a complete allocation of the program.
+  // - Output i is a complete allocation of the program, or a view that only permutes its axes.
   // - The tensor has the layout that the program chose for the output, or no instruction needs this
   //   layout. Instructions that need it are collectives, sends, receives, library calls other than
   //   matrix products, copies to the host, and some views, such as reshapes. If no instruction

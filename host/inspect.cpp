@@ -130,6 +130,8 @@ std::optional<codegen::KernelChoice> LaunchedKernel::choice() const {
   return all[codegen::findCandidate(all, kernel.candidate, kernel.name)].choice;
 }
 
+// Visits the steps of the unrolled program. known.add() must see every step, also those that are no
+// launches, because they compute the scalars that later launches read.
 void forEachLaunchedKernel(const Program& program, const SizeBindings& sizes, int64_t rank,
                            int64_t ranks, DeviceKind device, Launches launches,
                            const std::function<void(const LaunchedKernel&)>& visit) {

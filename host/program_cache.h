@@ -38,8 +38,10 @@ class ProgramCache {
   struct Entry {
     // If depends_on_sizes_ is false, these three members are the key of the entry.
     LayoutClass layouts;
-    std::vector<int64_t> attention_sizes;  // AttentionSearch::decidingSizesFor()
-    SizeDecisions decisions;
+    // The sizes that decide which attentions a library computes
+    // (AttentionSearch::decidingSizesFor()).
+    std::vector<int64_t> attention_sizes;
+    SizeDecisions decisions;  // which sizes written `n?` are 1, and what each reshape does
     // If depends_on_sizes_ is true, the key is the lowered program without default sizes.
     std::optional<Program> program;
     // The segments before splitCalls(): they contain all library calls that some sizes allow.
@@ -55,8 +57,8 @@ class ProgramCache {
   ProgramCache(Fusion fusion, const Context& context, const CompileOptions& options);
 
   // Returns the entry for these inputs, and creates it if there is none. In a job of several ranks,
-  // all ranks must call find() for the same runs in the same order. If this rank fails, the job
-  // fails.
+  // all ranks must call find() for the same runs in the same order. If the call throws on one rank,
+  // the job fails.
   EntryPtr find(const std::vector<Argument>& inputs);
   // Returns the entry that find() would return without lowering the fusion. Returns nullptr if
   // there is none, or if the inputs do not fit the fusion. Does not count as a use, and needs no

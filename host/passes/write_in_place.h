@@ -22,8 +22,8 @@ namespace heddle::host {
 // - No instruction needs the layout of the buffer's type (needsLayout() of
 //   host/program/layout_needs.h), or the input has the same memory order without gaps and the same
 //   padding.
-// - The user requires no order of the output (Layout::required), nor of another output that is a
-//   view of the buffer. Or the input has the memory order for which the buffer was created.
+// - The input has the memory order for which the buffer was created, or the user requires no memory
+//   order (Layout::required) of the output and of other outputs that are views of the buffer.
 //
 // A program does not change if its author has ordered its streams (isUnordered() in
 // host/passes/analysis/buffer_accesses.h is false).

@@ -13,7 +13,8 @@ namespace heddle::host {
 // that no item of the program is opaque (Item::opaque in buffer_accesses.h).
 class AccessOrder {
  public:
-  // An access of an item to a buffer. Allocate and Free are not uses.
+  // An access of an item to a buffer. Allocate and Free are not uses. A VectorClock is a set of
+  // work that has certainly completed (host/verify/happens_before.h).
   struct Use {
     size_t item;
     StreamId stream;

@@ -27,8 +27,9 @@ struct ItemAccess {
   ItemAccess whole() const { return {root, write}; }
 };
 
-// A part of a buffer: the elements [start, stop) along `axis` of the tensor that `slot` names. A
-// program may define a slot several times; `definition` is the number of the definition.
+// A part of a buffer: elements in the range [start, stop) along `axis` of the tensor that `slot`
+// names. If a slice has steps, the part contains only some elements of the range. A program may
+// define a slot several times; `definition` is the number of the definition.
 struct BufferPart {
   SlotId slot;
   int32_t definition;  // 0: the slot is an input of the program; otherwise counted from 1
