@@ -19,10 +19,10 @@ struct CacheLimits {
   // Largest number of programs of a FusionExecutor. All ranks of a job must have the same limit.
   size_t programs = 64;
   // Limit for the kernel images and texts that are loaded, in bytes. While it is exceeded, each new
-  // plan unloads kernels that no plan uses. It begins with the kernels that were loaded longest
-  // ago. A dropped plan keeps its kernels while outputs of its runs exist, and until later runs
-  // reuse the internal objects of its runs. An unloaded kernel is loaded again from the image
-  // cache. Unloading may wait for the GPU.
+  // plan unloads kernels that no plan uses. The plan begins with the kernel that has waited longest
+  // since a new plan last needed it. A dropped plan keeps its kernels while outputs of its runs
+  // exist, and until later runs reuse the internal objects of its runs. An unloaded kernel is
+  // loaded again from the image cache. Unloading may wait for the GPU.
   int64_t kernel_bytes = int64_t{256} << 20;
 };
 

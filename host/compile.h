@@ -27,7 +27,7 @@ struct CompileOptions {
 // compilation has four stages:
 // 1. Passes on the fusion choose, for example, the shardings.
 // 2. Segmentation splits the fusion into groups of expressions. Each group becomes a kernel, a
-//    library call, a collective or a view.
+//    library call, a collective, a view, or a tensor into which other groups write their results.
 // 3. Lowering translates each group to instructions.
 // 4. Passes on the program add, for example, streams and synchronization.
 // An input of the fusion may state its memory order and which axes are contiguous

@@ -5,8 +5,8 @@
 
 namespace heddle::host {
 
-// Compiles for a device that has a library for attention. `library` selects the attentions that the
-// library computes as one call. The selection depends on the sizes of the run.
+// Compiles a fusion for a device that has a library for attention. `library` selects the attentions
+// that this library computes as one call. The selection depends on the sizes of the run.
 Program compile(const Fusion& fusion, int64_t job_size, const CompileOptions& options,
                 const SegmentOptions& library);
 

@@ -31,7 +31,7 @@ struct RunOptions {
   // cudaStreamPerThread is a different stream in each thread. If a second thread releases the last
   // reference to an output, the memory is freed on the stream of the second thread. That stream
   // waits for the run, but not for work that the thread of run() has enqueued afterwards. This work
-  // must be done before the second thread releases the output.
+  // must have completed before the second thread releases the output.
   Stream stream = nullptr;
   // Allocates the memory of temporaries and outputs, with 256-byte alignment. The allocator must
   // outlive the outputs. nullptr: the allocator of the device. Some libraries also allocate memory
@@ -39,11 +39,13 @@ struct RunOptions {
   Allocator* allocator = nullptr;
   // Tensors that receive the results: entry i receives output i. An entry without data is ignored.
   // The program usually writes directly into the tensor if two conditions hold:
-  // - Output i is a complete allocation of the program.
-  // - No collective, no library call other than a matrix product, and no view that regroups axes
-  //   needs another layout.
-  // Such a tensor may have any memory order, and gaps. In all other cases, the run copies the
-  // output to the tensor at the end. run() throws UserError if a tensor breaks one of these rules:
+  // - Output i is a complete allocation of the program, or a view that only permutes its axes.
+  // - The tensor has the layout that the program chose for the output, or no instruction needs this
+  //   layout. Instructions that need it are collectives, sends, receives, library calls other than
+  //   matrix products, copies to the host, and some views, such as reshapes. If no instruction
+  //   needs it, the tensor may have any memory order, and gaps.
+  // In all other cases, the run copies the output to the tensor at the end. run() throws UserError
+  // if a tensor breaks one of these rules:
   // - The tensor has the dtype and the sizes of the output on this rank.
   // - The address is a multiple of the element size, and axes of several elements have positive
   //   strides.
@@ -109,13 +111,14 @@ struct ExecutableOptions {
 //           communicating run on the rank waits, including runs of other Executables of the World.
 // Order:    callers must issue communicating runs in the same order on every rank. Otherwise the
 //           job fails with an error that names the cause.
-// Caching:  a plan is the program bound to the device and to the shapes of a run. Plans are cached
-//           by sizes and strides. A run with the sizes and strides of an earlier run compiles
-//           nothing and creates no event. It allocates no heap memory once the Outputs of earlier
-//           runs, and the Tensors taken from them, are destroyed. Exceptions: the instructions
-//           Check and Print allocate, and so does the reference evaluator, which runs kernels if
-//           there is no C++ compiler. A device may allocate too, for example if the queue of a
-//           stream grows.
+// Caching:  a plan is the program bound to the device and to the shapes of a run. The shapes
+//           are the dtypes, sizes, strides and alignments of the inputs and preallocated tensors,
+//           the choice of donated inputs, and the values of inputs that decide sizes. A run with
+//           the shapes of a cached plan compiles nothing and creates no event. It allocates no heap
+//           memory once the Outputs of earlier runs, and the Tensors taken from them, are
+//           destroyed. Exceptions: the instructions Check and Print allocate, and so does the
+//           reference evaluator, which runs kernels if there is no C++ compiler. A device may
+//           allocate too, for example if the queue of a stream grows.
 // NCCL:     the first run with new sizes waits until every rank has begun it. The ranks then
 //           compare the communication operations that they will enqueue. If two ranks differ, both
 //           throw UserError, and the job fails.
@@ -164,12 +167,15 @@ class Executable {
   struct Stats {
     int64_t programs = 1;  // number of programs that exist now; an Executable has one
     int64_t plans = 0;     // number of plans created so far
-    // Number of runs that found their plan, and number of plans that were dropped because a cache
-    // was full (CacheLimits). A run that found no plan has created one (`plans`).
+    // `plan_hits` is the number of calls of run(), prepare() and prepareRun() that found their plan
+    // in a cache. Runs of a PreparedRun do not count. A call that finds no plan creates one
+    // (`plans`), or waits for another thread that is creating it. `plan_evictions` is the number of
+    // plans that a program dropped because its cache was full (CacheLimits).
     int64_t plan_hits = 0;
     int64_t plan_evictions = 0;
-    // FusionExecutor only. `program_hits` is the number of runs that found no plan in the table of
-    // all plans, but found their program. `program_evictions` is the number of programs that were
+    // FusionExecutor only. `program_hits` is the number of calls that found no plan in the table of
+    // all plans, but found their program. Calls of program() and kernelText() use no plan, and
+    // count if they find their program. `program_evictions` is the number of programs that were
     // dropped because the cache was full.
     int64_t program_hits = 0;
     int64_t program_evictions = 0;

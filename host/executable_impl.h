@@ -74,7 +74,7 @@ struct Executable::Impl {
   comm::World* world;
   int64_t rank = 0;
   int64_t ranks = 1;
-  int exceptions = std::uncaught_exceptions();
+  int exceptions = std::uncaught_exceptions();  // when the constructor ran; see ~Impl()
   bool verifies;
   bool checks_numerics;
   std::optional<KernelChoices> choices;  // nullopt: all kernels use their first candidates
@@ -101,7 +101,7 @@ struct Executable::Impl {
   std::condition_variable plan_ended;
   RunCache<std::shared_ptr<const Plan>> plans;
   RunCache<int64_t> planned;  // the arguments for which a thread creates a plan
-  int64_t flights = 0;        // number of creations so far
+  int64_t flights = 0;        // number of plans whose creation has begun so far
   RunStatePool states;
 
   std::atomic<int64_t> plan_count{0};
@@ -123,7 +123,7 @@ struct PreparedRun::Impl {
   std::vector<Argument> inputs;
   RunOptions options;
   SizeInputs sizes;               // the inputs that decide sizes
-  std::vector<LateRange> ranges;  // their values for which the plan is valid
+  std::vector<LateRange> ranges;  // the values of these inputs for which the plan is valid
   // The alignments in bytes of the addresses for which the plan was created.
   std::vector<int64_t> input_alignments;
   std::vector<int64_t> output_alignments;

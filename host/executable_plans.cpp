@@ -47,7 +47,7 @@ std::unique_lock<std::mutex> Executable::Impl::lockOrder(const std::vector<Argum
 
 // Represents the creation of a plan, during which plans_mutex is not locked. If another thread is
 // already creating the plan for equal arguments, the constructor waits for that thread. `found` is
-// the plan if the cache has it by then. If `found` is nullptr, the caller must create the plan.
+// the plan if the cache then contains it. If `found` is nullptr, the caller must create the plan.
 class Executable::Impl::Flight {
  public:
   Flight(Impl& impl, const std::vector<Argument>& inputs, const RunOptions& run_options)

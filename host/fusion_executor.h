@@ -52,9 +52,9 @@ class Preparation {
 //                because they begin runs in the same order.
 // Threads:       a thread that lowers a fusion or compiles kernels holds no lock that runs with
 //                prepared shapes need. If two threads need the same new program or plan, it is
-//                created once. A communicating run waits while another communicating run of this
-//                rank is issued, because all ranks must issue these runs in one order. It compiles
-//                its kernels before it waits.
+//                created once. A communicating run compiles its kernels first. It then waits
+//                while another communicating run of this rank is issued, because all ranks must
+//                issue these runs in one order.
 // Shared:        all programs share the communicators, the job monitor and the kernels. A kernel
 //                that two programs or plans need is compiled once. Runs without RunOptions::stream
 //                share one stream.
@@ -90,12 +90,14 @@ class FusionExecutor {
   // does not communicate.
   bool isPrepared(const std::vector<Argument>& shapes, const RunOptions& options = {}) const;
 
-  // The next three functions describe a run with these shapes: its host program, one line per
-  // segment, and the source of kernel number `i` of the program. If no program fits, program() and
-  // kernelText() create it. kernelText() assumes aligned tensors with the strides of inputDescs();
-  // a run with other tensors may use another variant of the kernel. In a job of several ranks, all
-  // ranks must call program() and kernelText() at the same position in their sequences of runs. All
-  // three functions throw UserError if the shapes do not fit the fusion.
+  // The next three functions describe a run with these shapes. program() returns its host program.
+  // segments() returns one line per segment. kernelText() returns the source of kernel number `i`
+  // of the kernels that this rank launches, in the order of their first launches. If no program
+  // fits, program() and kernelText() create it. kernelText() assumes aligned tensors with the
+  // strides of inputDescs(); a run with other tensors may use another variant of the kernel. In a
+  // job of several ranks, all ranks must call program() and kernelText() at the same position in
+  // their sequences of runs. All three functions throw UserError if the shapes do not fit the
+  // fusion. kernelText() also throws it if there is no kernel `i`.
   std::shared_ptr<const Program> program(const std::vector<Argument>& shapes);
   std::vector<std::string> segments(const std::vector<Argument>& shapes) const;
   std::string kernelText(const std::vector<Argument>& shapes, size_t i);

@@ -25,8 +25,9 @@ std::vector<TensorDesc> descsOf(const ViewList& views) {
   return descs;
 }
 
-// Returns the alignments of the operands, as if all tensors of the caller were aligned. The result
-// is the same for all values of the late inputs.
+// Returns the alignments of the operands, as if all tensors of the caller were aligned. A late
+// input decides only where slices begin (host/unroll/late_scalars.h). The result is the same for
+// all of its values.
 std::vector<int32_t> alignmentsOf(const UnrolledStep& step) {
   std::vector<int32_t> alignments;
   for (const auto* views : {&step.inputs, &step.outputs}) {
@@ -55,8 +56,8 @@ std::vector<bool> inputsByValue(const Program& program, const SizeBindings& size
   return by_value;
 }
 
-// The kernels whose segments take tensors by value, by the kernel of the program and the flags of
-// the inputs.
+// Maps a kernel of the program and the result of inputsByValue() to the kernel whose segment takes
+// these inputs by value.
 using KernelsWithValues = std::map<std::pair<KernelId, std::vector<bool>>, Kernel>;
 
 const Kernel& kernelWithValues(const Program& program, KernelId id,
@@ -68,7 +69,8 @@ const Kernel& kernelWithValues(const Program& program, KernelId id,
   return found->second;
 }
 
-// The values of the registers of an unrolled program that its sizes decide.
+// The values of those registers of an unrolled program that the sizes of the run determine. A
+// register holds a value on the host.
 class KnownScalars {
  public:
   KnownScalars(const Program& program, const SizeBindings& sizes, const Unrolled& unrolled)
@@ -128,6 +130,8 @@ std::optional<codegen::KernelChoice> LaunchedKernel::choice() const {
   return all[codegen::findCandidate(all, kernel.candidate, kernel.name)].choice;
 }
 
+// Visits the steps of the unrolled program. known.add() must see every step, also those that are no
+// launches, because they compute the scalars that later launches read.
 void forEachLaunchedKernel(const Program& program, const SizeBindings& sizes, int64_t rank,
                            int64_t ranks, DeviceKind device, Launches launches,
                            const std::function<void(const LaunchedKernel&)>& visit) {

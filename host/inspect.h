@@ -21,16 +21,17 @@ struct KernelTexts {
   std::string source;    // CUDA or C++
 };
 
-// Returns the texts of the kernels that rank `rank` launches, each kernel once, in the order of
-// their first launch. The tensors of the caller are assumed to be aligned. The program must contain
-// no calls. Throws UserError if a size has no value or contradicts another one.
+// Returns the texts of the kernels that rank `rank` launches. The list contains each kernel once,
+// in the order of the first launches. The tensors of the caller are assumed to be aligned. The
+// program must contain no Call instructions. Throws UserError if a size has no value or contradicts
+// another one.
 std::vector<KernelTexts> kernelTexts(const Program& program, const SizeBindings& sizes,
                                      int64_t rank, int64_t ranks, DeviceKind device);
 
 // A kernel with the operands of one of its launches on a rank. `kernel` contains the segment that a
-// run compiles. If a tensor without axes decides sizes, this segment takes its element by value,
-// because a run passes the tensor in host memory. The reference is valid during visit() of
-// forEachLaunchedKernel().
+// run compiles. If a tensor without axes decides sizes, a run passes it in host memory, and the
+// segment usually takes its element by value. The reference `kernel` is valid only while
+// forEachLaunchedKernel() calls visit().
 struct LaunchedKernel {
   const Kernel& kernel;
   codegen::Target target;
@@ -38,8 +39,8 @@ struct LaunchedKernel {
   std::vector<TensorDesc> out;
   std::vector<int32_t> alignments;
   codegen::RunSizes run;
-  // Per input: the value of a scalar that the sizes of the run decide. nullopt: a tensor, or a
-  // scalar whose value only the run knows.
+  // Per input: the value, if the sizes of the run determine it and the kernel takes the input by
+  // value. nullopt: a tensor in memory, or a scalar whose value only the run knows.
   std::vector<std::optional<Scalar>> scalars;
 
   std::vector<codegen::Candidate> candidates() const;

@@ -9,8 +9,9 @@ namespace heddle::host {
 // Returns the largest number of bytes that a run of the plan would hold at once for temporaries and
 // outputs. Assumes that no value reuses the memory of another value (Allocate::reuse). Each buffer
 // is then allocated by its own Allocate and freed by its own Free, in the order of the
-// instructions. If the run decides a branch, both of its bodies count. `program` is the program of
-// the plan. The function unrolls the program again, which takes about as long as a new plan.
+// instructions. Buffers in preallocated tensors do not count. If the branch of an If is known only
+// at run time, both of its bodies count. `program` is the program of the plan. The function unrolls
+// the program again, which takes about as long as a new plan.
 int64_t peakWithoutReuse(const Program& program, const Plan& plan);
 
 }  // namespace heddle::host

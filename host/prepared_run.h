@@ -30,8 +30,8 @@ class PreparedRun {
   // Sets the address of input `i`, which is a tensor. Throws UserError in these cases:
   // - There is no such input, or it is a scalar.
   // - `data` is nullptr although the tensor has elements.
-  // - `data` is less aligned than the tensor with which the object was created. An alignment of
-  //   more than 16 bytes counts as 16 bytes.
+  // - The tensor is in device memory, and `data` is less aligned than the tensor with which the
+  //   object was created. An alignment of more than 16 bytes counts as 16 bytes.
   void setInput(size_t i, void* data);
   // Sets the value of input `i`, which is a scalar. Throws UserError if there is no such input, or
   // if it is a tensor. Also throws UserError if the input decides a size and the value is not one
@@ -43,7 +43,8 @@ class PreparedRun {
   // - `data` is nullptr, or less aligned than the tensor with which the object was created.
   void setOutput(size_t i, void* data);
 
-  // Starts a run (see Executable::run()).
+  // Starts a run (see Executable::run()). Also throws UserError if an input in host memory decides
+  // a size, and its value is not one for which the object was created.
   Outputs run();
 
  private:

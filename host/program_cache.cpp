@@ -110,8 +110,8 @@ Fusion ProgramCache::withSizes(Fusion fusion, const SizeBindings& sizes) {
   return fusion;
 }
 
-// Returns the decisions that change the program. A reshape that only splits or only merges axes
-// stays as it is.
+// Returns the decisions that change the program. Leaves out each reshape that stays as it is, for
+// example because it only splits or only merges axes.
 SizeDecisions ProgramCache::decisionsFor(const SizeBindings& sizes) const {
   SizeDecisions decisions = decideSizes(fusion_, sizes);
   std::erase_if(decisions.reshapes,
@@ -168,10 +168,10 @@ ProgramCache::SegmentsPtr ProgramCache::segmentsFor(const ClassKey& key) const {
   return found == entries_.end() ? nullptr : (*found)->segments;
 }
 
-// Returns the entry for the sizes of the inputs. Used if depends_on_sizes_ is true. If no earlier
-// lowering answers the question, lowers the fusion, then finds or adds the entry of the result. The
-// entry depends only on the sizes, not on the contents of the cache, so all ranks get equal
-// entries.
+// Returns the entry for the sizes of the inputs. Used if depends_on_sizes_ is true. If the
+// lists of known sizes contain no entry, lowers the fusion. Then finds or adds the entry of the
+// resulting program. The entry depends only on the sizes, not on the contents of the cache, so all
+// ranks get equal entries.
 ProgramCache::EntryPtr ProgramCache::entryForSizes(const std::vector<Argument>& inputs) {
   SizeBindings sizes = requiredSizes(inputs);
   EntryPtr entry = knownBySizes(sizes);
@@ -347,14 +347,15 @@ SizeBindings ProgramCache::requiredSizes(const std::vector<Argument>& inputs) co
 }
 
 // Compiles the fusion `ready` for these sizes. If `segments` is nullptr, splits the fusion into
-// segments. Then stores them in `segments` if they contain library calls that depend on sizes.
+// segments, and stores them in `segments` if they may contain attentions.
 Program ProgramCache::lowered(const Fusion& ready, const SizeBindings& sizes,
                               SegmentsPtr& segments) {
   const bool has_calls = !attentions_ || !attentions_->empty();
   const SegmentOptions library =
       has_calls ? attentionOptions(context_.device->kind(), sizes) : SegmentOptions{};
-  // The Executable of a new program verifies the program, so the compilation need not. The passes
-  // would verify it for a few trial sizes, which may contradict the scalars of the program.
+  // The Executable of a new program verifies the program, so the compilation does not verify it
+  // again. The passes would verify it for a few trial sizes, which may contradict the scalars of
+  // the program.
   CompileOptions options = options_;
   if ((depends_on_sizes_ && size() > 0) || verifies_sizes_) options.passes.verify = false;
   SegmentedFusion segmented;

@@ -38,8 +38,10 @@ class ProgramCache {
   struct Entry {
     // If depends_on_sizes_ is false, these three members are the key of the entry.
     LayoutClass layouts;
-    std::vector<int64_t> attention_sizes;  // AttentionSearch::decidingSizesFor()
-    SizeDecisions decisions;
+    // The sizes that decide which attentions a library computes
+    // (AttentionSearch::decidingSizesFor()).
+    std::vector<int64_t> attention_sizes;
+    SizeDecisions decisions;  // which sizes written `n?` are 1, and what each reshape does
     // If depends_on_sizes_ is true, the key is the lowered program without default sizes.
     std::optional<Program> program;
     // The segments before splitCalls(): they contain all library calls that some sizes allow.
@@ -47,16 +49,16 @@ class ProgramCache {
     // segments).
     SegmentsPtr segments;
     std::shared_ptr<Executable> executable;
-    std::atomic<uint64_t> last_use{0};
-    std::atomic<bool> dropped{false};  // true: the cache has dropped the program
+    std::atomic<uint64_t> last_use{0};  // value of clock_ at the last use
+    std::atomic<bool> dropped{false};   // true: the cache has dropped the program
   };
   using EntryPtr = std::shared_ptr<Entry>;
 
   ProgramCache(Fusion fusion, const Context& context, const CompileOptions& options);
 
   // Returns the entry for these inputs, and creates it if there is none. In a job of several ranks,
-  // all ranks must call find() for the same runs in the same order. If this rank fails, the job
-  // fails.
+  // all ranks must call find() for the same runs in the same order. If the call throws on one rank,
+  // the job fails.
   EntryPtr find(const std::vector<Argument>& inputs);
   // Returns the entry that find() would return without lowering the fusion. Returns nullptr if
   // there is none, or if the inputs do not fit the fusion. Does not count as a use, and needs no
@@ -71,7 +73,7 @@ class ProgramCache {
   std::vector<RankDescs> describe(const SizeBindings& given) const;
   // Returns segmentTexts() (host/inspect.h) for these inputs.
   std::vector<std::string> segments(const std::vector<Argument>& inputs) const;
-  // Returns the values of sizes for these inputs.
+  // Returns the values of the size symbols for these inputs.
   SizeBindings sizesOf(const std::vector<Argument>& inputs) const;
   // Returns FusionExecutor::stats(), without the runs that found their plan in the table of the
   // FusionExecutor.
@@ -148,9 +150,9 @@ class ProgramCache {
   bool verifies_sizes_ = false;    // true: new programs are verified for the sizes of the run
   // nullptr: the fusion has symbolic sizes, so the attentions depend on the decisions about them.
   std::shared_ptr<const AttentionSearch> attentions_;
-  ExecutableOptions shared_;  // options of all Executables
-  ExecutableParts parts_;     // parts of all Executables
-  std::atomic<uint64_t> clock_{0};
+  ExecutableOptions shared_;        // options of all Executables
+  ExecutableParts parts_;           // parts of all Executables
+  std::atomic<uint64_t> clock_{0};  // number of uses of all entries so far; see Entry::last_use
 
   std::mutex creating_;  // held while a program is lowered and created
   int64_t created_ = 0;  // number of programs created so far; creating_ guards it

@@ -103,9 +103,11 @@ std::vector<RankDescs> describe(const Program& program, const SizeBindings& size
 
 Tensor toDevice(Device& device, Allocator& allocator, const HostTensor& local,
                 const TensorDesc& desc) {
-  HEDDLE_USER_CHECK_CODE(ShapeMismatch, local.dtype == desc.dtype && local.sizes == desc.sizes,
-                         "a host tensor {}{} for a device tensor {}{}", name(local.dtype),
-                         str(local.sizes), name(desc.dtype), str(desc.sizes));
+  HEDDLE_USER_CHECK_CODE(
+      ShapeMismatch, local.dtype == desc.dtype && local.sizes == desc.sizes,
+      "the host tensor is {}{}, but the device tensor is {}{}: dtypes and sizes must "
+      "be equal",
+      name(local.dtype), str(local.sizes), name(desc.dtype), str(desc.sizes));
   Tensor tensor;
   tensor.desc = desc;
   const int64_t bytes = desc.allocBytes();

@@ -16,7 +16,7 @@ namespace heddle::host {
 // of the job. `sizes` gives values to the size symbols of the program; missing symbols take their
 // defaults. The descriptor of a scalar is empty. Throw UserError if `position` does not exist, or
 // if a symbol has no value. Also throw UserError if a guard of the program fails (SizeGuard in
-// ir/graph/fusion.h), for example because two sizes differ.
+// ir/sizes/size_guard.h), for example because two sizes differ.
 TensorDesc inputDesc(const Program& program, size_t position, const SizeBindings& sizes,
                      int64_t rank, int64_t ranks);
 TensorDesc outputDesc(const Program& program, size_t position, const SizeBindings& sizes,

@@ -48,7 +48,8 @@ struct ProgramBuilder::State {
   }
   // Checks and appends a slot. Errors begin with `declaration`.
   SlotRef declare(const std::string& declaration, Slot slot);
-  // Replaces the meshes of a kernel by the meshes of the program with the same names.
+  // Replaces the meshes of a kernel by all meshes of the program. Throws UserError if the program
+  // has no equal mesh with the same name for a mesh of the kernel.
   void adoptMeshes(const std::string& declaration, Fusion& segment) const;
 
   // --- references ------------------------------------------------------------------------------
@@ -118,8 +119,8 @@ struct ProgramBuilder::State {
 
   // --- loop indices ----------------------------------------------------------------------------
 
-  // In the sizes of the caller, the index of a loop is a symbol that no other loop of the process
-  // has. resolved() replaces it by the name of the index.
+  // The caller gets the index of a loop as a Size. This Size is a symbol that no other loop of the
+  // process has. resolved() replaces the symbol by the name of the index.
   struct Loop {
     std::string symbol;
     std::string index;

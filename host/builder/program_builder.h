@@ -86,7 +86,9 @@ concept IsNoSize = std::floating_point<Value> || std::same_as<Value, bool>;
 //          "instruction 3 `...`: ...". A function throws if its operands are wrong. build() throws
 //          if only the complete program shows the error. The builder does not look for races;
 //          verify() (host/verify/verify.h) and Executable do.
-// Names:   must be unique. Tokens, events and loop indices have default names.
+// Names:   must be unique per kind (slots, kernels, meshes, tokens, events). Tokens, events and
+// loop
+//          indices have default names.
 // Streams: by default, an instruction is on stream 0, the stream of the caller.
 // Threads: not thread-safe. One builder builds one Program.
 //
@@ -241,8 +243,9 @@ class ProgramBuilder {
   void branch(SlotRef left, Compare compare, const Size& right, const Body& then_body,
               const Body& else_body = {});
   // on @m: free %y
-  // Applies to the instructions of the body, but not to those in its loops and branches. A rank
-  // that skips a loop skips its instructions too.
+  // Only the ranks of the mesh execute the instructions of the body. The function does not mark the
+  // instructions inside loops and branches of the body, because a rank that skips a loop skips its
+  // instructions too. The body must not call on(), except inside a loop or branch.
   void on(MeshRef mesh, const Body& body);
   // call @other(%a) -> (%b)
   // The builder keeps a copy of the called program.

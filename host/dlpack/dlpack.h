@@ -43,8 +43,8 @@ enum class DLPackAccess : uint8_t { ReadWrite, ReadOnly };
 //            that no run writes the tensor: it is neither donated nor preallocated, and the program
 //            stores no output in it.
 // Limits:    the address must be a multiple of the size of an element. Strides must not be
-//            negative. The list of sizes must be present if there are axes, and the data if there
-//            are elements.
+//            negative, except along axes of one element and in tensors without elements. The list
+//            of sizes must be present if there are axes, and the data if there are elements.
 Tensor fromDLPack(Device& device, DLManagedTensor* managed);
 Tensor fromDLPack(Device& device, DLManagedTensorVersioned* managed,
                   DLPackAccess access = DLPackAccess::ReadWrite);
@@ -62,7 +62,8 @@ Tensor fromDLPack(Device& device, DLManagedTensorVersioned* managed,
 //            stream. A consumer that works on another stream must therefore finish its work, or
 //            make the run's stream wait for it, before it calls the deleter. Neither is necessary
 //            if the run used the consumer's stream (RunOptions::stream).
-// Result:    the sizes of this rank's block, without padding, and always strides. A tensor that
+// Result:    the sizes of this rank's block, without padding, and always strides. On a rank that
+//            holds no part of the tensor, the functions throw UserError. A tensor that
 //            comes back with fromDLPack() has another owner. Runs that read this tensor do not know
 //            which run has computed it, so they do not fail if that run has failed.
 // Access:    ReadOnly sets the flag READ_ONLY, for example for an output that is a view of an input

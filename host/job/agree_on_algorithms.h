@@ -23,8 +23,8 @@ namespace heddle::host {
 //                one rank change later, this rank may have a new question. The rank then uses the
 //                library's first proposal, because the ranks have agreed on no choice for this
 //                question.
-// No exchange:   if a program does not communicate, its ranks need not agree. In a job of several
-//                ranks, they then exchange nothing and use the library's first proposal.
+// No exchange:   if a program does not communicate, the ranks need not agree. In a job of several
+//                ranks, all ranks then exchange nothing and use the library's first proposal.
 // Threads:       thread-safe. All ranks of a job must call choose() in the same order.
 class AlgorithmAgreement {
  public:

@@ -18,15 +18,16 @@ namespace heddle::host {
 // failed.
 void throwIfOtherRankFailed(const comm::JobMonitor& monitor, const UserError& error);
 // Reports that this rank has failed, so that the other ranks stop waiting for it. Waiting calls of
-// this rank end too. Does nothing in a job of one rank, in which `monitor` is nullptr.
+// this rank end too. Does nothing if `monitor` is nullptr, as usual in a job of one rank.
 void failJob(comm::JobMonitor* monitor, comm::World* world, const char* reason) noexcept;
 // Reports the exception that is being handled to the job, and throws it again. If the exception is
 // a UserError and another rank has failed, calls throwIfOtherRankFailed() instead. Exceptions that
 // are not std::exception are not reported. Call this function in a catch block.
 [[noreturn]] void failJobAndRethrow(comm::JobMonitor* monitor, comm::World* world);
 
-// Reports the runs of one Executable to the job monitor (comm/monitor/job_monitor.h). All reports
-// do nothing in a job of one rank, before open(), and after close(). Thread-safe.
+// Reports the runs of one Executable to the job monitor (comm/monitor/job_monitor.h). Before open()
+// and after close(), all reports do nothing. In a job of one rank, open() is called only if the
+// caller of the Executable has passed a job monitor (ExecutableParts::monitor). Thread-safe.
 class JobLink {
  public:
   // Starts the reports. `world` and `monitor` must exist until close().
@@ -36,9 +37,8 @@ class JobLink {
   void open(comm::World& world, comm::JobMonitor& monitor, uint64_t program, int64_t number);
   void close();
 
-  // Returns the status of this rank, which the other ranks can read. Returns nullptr in a job of
-  // one rank and before open(). Work on streams also writes to the status, and must end before
-  // close().
+  // Returns the status of this rank, which the other ranks can read. Returns nullptr before open().
+  // Work on streams also writes to the status, and must end before close().
   comm::RankStatus* status() const { return status_; }
 
   // Report the start and the end of an activity of this rank, such as compiling or waiting. If the
@@ -71,13 +71,15 @@ class JobLink {
   bool failed() const;
   // Returns the failure of the job, or an empty string if failed() is false.
   std::string failure() const;
-  // Returns the code of the failure of the job. Requires failed().
+  // Returns the code of the failure of the job, or RankLost without a monitor. Requires failed() if
+  // there is a monitor.
   ErrorCode failureCode() const;
-  // Calls the function of this name above with the job monitor. Does nothing in a job of one rank.
+  // Calls the function of this name above with the job monitor. Does nothing without a monitor.
   void throwIfOtherRankFailed(const UserError& error) const;
 
  private:
-  // Returns whether open() was never called. In this case, the reports take no lock.
+  // Returns whether open() was never called. In this case, begin(), end(), beginRun() and endRun()
+  // take no lock.
   bool isLocal() const { return !opened_.load(std::memory_order_acquire); }
 
   std::atomic<bool> opened_{false};

@@ -7,14 +7,15 @@
 
 namespace heddle::host {
 
-// Returns the slice that a slice expression describes.
+// Returns the bounds and steps of a `slice` expression.
 Alias::Slice sliceOf(const Expression& slice);
 
 // Returns the slice of the result of the cat in which the piece is stored.
 Alias::Slice sliceOf(const Fusion& fusion, const Cat& cat, const Cat::Piece& piece);
 
-// The values of a segmented fusion that are stored as slices of the result of a cat. `segmented`
-// must outlive the object.
+// Finds the values of a segmented fusion that are stored as slices of the result of a cat. A cat is
+// a tensor into which other groups write their results, the pieces. `segmented` must outlive the
+// object.
 class CatSlices {
  public:
   explicit CatSlices(const SegmentedFusion& segmented);

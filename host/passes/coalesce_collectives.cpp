@@ -201,7 +201,7 @@ class Coalescer {
   std::set<size_t> open_;                       // the groups that further collectives may join
   std::map<size_t, std::vector<size_t>> ends_;  // by instruction: groups that it may block
   std::map<size_t, size_t> joined_;             // groups, by the position of the last member
-  std::set<size_t> gone_;
+  std::set<size_t> gone_;                       // indices of posts and waits that groups replace
 };
 
 }  // namespace

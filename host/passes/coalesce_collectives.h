@@ -17,11 +17,12 @@ namespace heddle::host {
 //   Collectives of the same kind that all read one buffer, or all write one buffer, are not joined.
 //     They are usually pieces of one collective, which an earlier pass or the author split on
 //     purpose.
-//   CostConstants (host/passes/chunk/cost_constants.h) limits the bytes and the number of
-//     collectives of a group. The bytes are those at nominal sizes
-//     (host/passes/analysis/nominal_sizes.h), so the groups are the same on every rank.
-//   A token connects a post with its wait. A collective is not joined if its token has several
-//     posts or several waits.
+//   CostConstants (host/passes/chunk/cost_constants.h) limits the bytes of each collective that is
+//     joined, and the bytes and the number of collectives of a group. The bytes are those at
+//     nominal sizes (host/passes/analysis/nominal_sizes.h), so the groups are the same on every
+//     rank.
+//   A token connects a post with the Wait for it. A collective is joined only if its token has
+//     exactly one post and one Wait. The Wait must follow the post, on the same ranks.
 //
 // Run this after liftPosts(), which brings posts together, and before assignStreams() and
 // sinkWaits(). A program does not change if it has several streams, or if its author ordered its

@@ -83,6 +83,7 @@ class SyncInserter {
     for (const StreamOrder::Done& done : needed) wait(done, stream, at);
   }
 
+  // Inserts an instruction before item `at` that orders `stream` after the access `done`.
   void wait(const StreamOrder::Done& done, StreamId stream, size_t at) {
     if (done.post >= 0) {
       const TokenId token = order_.tokenOf(done.post);
@@ -96,6 +97,8 @@ class SyncInserter {
     order_.clock(stream).join(order_.after(done));
   }
 
+  // Returns the event that is recorded after the item of the access. Creates the event and its
+  // RecordEvent at the first call.
   EventId eventAfter(const StreamOrder::Done& done) {
     const auto [found, is_new] = event_after_.emplace(done.item, program_.events.endId());
     if (is_new) {

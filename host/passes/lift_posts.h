@@ -5,8 +5,8 @@
 namespace heddle::host {
 
 // Moves every top-level Communicate up, so that the collective starts as soon as its input is
-// ready. If the instruction directly before the Communicate allocates its output, this Allocate
-// moves too.
+// ready. If the instruction directly before the Communicate allocates its only output, this
+// Allocate moves too.
 //   A Communicate does not move past another post, a wait, a loop or a branch. Exception: a
 //     Communicate of kind Send moves past the wait for an earlier post, unless the two posts access
 //     the same memory and one of them writes. The stages of a pipeline-parallel program overlap

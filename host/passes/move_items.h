@@ -12,8 +12,9 @@ namespace heddle::host {
 // two items if one depends on the other. One item depends on another in each of these cases:
 // - Their accesses conflict.
 // - One item uses a slot that the other item defines.
-// - One item waits for an operation that the other item posts.
+// - Both items post the same token or wait for it, or one posts it and the other waits for it.
 // - Both items post operations.
+// The operation of a post may access memory until its wait, so a Wait has the accesses of its post.
 
 // A wish to move all `items` before the item `target`. All numbers are indices into Program::body.
 struct ItemMove {
@@ -32,7 +33,8 @@ bool moveBefore(Program& program, const std::vector<ItemMove>& wishes);
 // exist before the first input changes.
 void delayInputWrites(Program& program);
 
-// Moves each Allocate that follows an item that writes an input before the first such item.
+// Let w be the first item that writes an input. Moves every Allocate that follows w to a position
+// directly before w.
 void hoistAllocations(Program& program);
 
 }  // namespace heddle::host

@@ -61,6 +61,7 @@ class BufferReuser {
     findViews();
     findInputs();
     findAllocated();
+    // Outputs choose from the inputs first, because their memory outlives the run.
     for (size_t i = 0; i < allocated_.size(); ++i) {
       if (isReturned(allocated_[i])) listInputs(allocated_[i], true);
     }

@@ -7,8 +7,8 @@ namespace heddle::host {
 // Decides which values may reuse the memory of other values, and lists these other values in
 // Allocate::reuse. The old value must be dead: every access to it, on all streams and by all
 // collectives, happens before each access to the new value. Exception: a kernel that reads the old
-// value may write the new one, if both have the same type and the kernel may work in place
-// (codegen/plan/in_place.h).
+// value may write the new one, if both have the same type, padding and memory order, and the
+// kernel may work in place (codegen/plan/in_place.h).
 //
 // A list contains up to kMostDonated inputs, which a run uses if the caller donates them. At most
 // one tensor that the program allocates follows them. Every tensor of the list has as many bytes as

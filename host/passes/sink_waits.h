@@ -8,11 +8,11 @@ namespace heddle::host {
 // position is right before the first instruction that conflicts with the posted operation. An
 // instruction conflicts if it accesses the same memory as the operation and at least one of them
 // writes.
-//   The wait is on the stream of the conflicting instruction. If this instruction has no stream, or
-//     if it does not run on all ranks that execute the wait, the wait is on stream 0.
-//   If no instruction conflicts, the wait is at the end of the program, on stream 0.
 //   A wait does not move past an instruction that posts its token again or waits for its token
 //     again. It does not move at all if no earlier instruction posts its token.
+//   The wait is on the stream of the instruction before which it now is. If this instruction has no
+//     stream, or if it does not run on all ranks that execute the wait, the wait is on stream 0.
+//   If nothing stops the wait, it is at the end of the program, on stream 0.
 // The pass changes only programs for which isUnordered() (host/passes/analysis/buffer_accesses.h)
 // is true. In all other programs, the author has written the waits and events.
 Program sinkWaits(Program program);

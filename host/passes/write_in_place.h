@@ -14,15 +14,16 @@ namespace heddle::host {
 // - One Allocate at the top level creates the buffer, and the output is the complete buffer. No
 //   loop or branch accesses it. Other outputs may be this buffer or views of it. They then are
 //   views of the input.
-// - No instruction reads the input after the first write to the buffer. Instructions that do not
-//   need the result are moved before this write.
+// - No earlier output has made the buffer a view of another input.
+// - No instruction reads the input after the first write to the buffer. The pass first moves
+//   instructions that read the input before this write, if they do not depend on the write.
 // - If the instruction that writes first also reads the input, it is a kernel that reads and writes
 //   the complete input. This kernel may work in place (codegen/plan/in_place.h).
 // - No instruction needs the layout of the buffer's type (needsLayout() of
 //   host/program/layout_needs.h), or the input has the same memory order without gaps and the same
 //   padding.
-// - The user requires no order of the output (Layout::required), nor of another output that is a
-//   view of the buffer. Or the input has the memory order for which the buffer was created.
+// - The input has the memory order for which the buffer was created, or the user requires no memory
+//   order (Layout::required) of the output and of other outputs that are views of the buffer.
 //
 // A program does not change if its author has ordered its streams (isUnordered() in
 // host/passes/analysis/buffer_accesses.h is false).
@@ -33,13 +34,14 @@ namespace heddle::host {
 // input. A run that fails because memory is exhausted then leaves its inputs unchanged.
 Program writeInPlace(Program program);
 
-// Moves each Allocate at the top level that follows a write to an input before the first such
-// write. lift_posts may have moved this write. Programs whose author ordered the streams do not
-// change.
+// Moves every top-level Allocate that follows the first write to an input to a position directly
+// before this write. An earlier pass, such as lift_posts, may have moved the write up. A program
+// does not change if no output reuses an input, or if its author has ordered its streams.
 Program allocateFirst(Program program);
 
-// Returns one line per output that reuses an input. The line says that the output is written in
-// place, or why it is copied. `program` is a result of lower().
+// Returns one line per output that lower() (host/lower/lower.h) copies to an input. The line says
+// that writeInPlace() removes this copy, or why it keeps the copy. `program` is a result of
+// lower(). Returns no lines if the author of the program has ordered its streams.
 std::vector<std::string> explainReuses(const Program& program);
 
 }  // namespace heddle::host

@@ -43,8 +43,8 @@ struct Alias {
   struct Shard {
     bool operator==(const Shard&) const = default;
   };
-  // Leaves out the padding of the allocation of `in` (Slot::alloc), as far as the type of `out`
-  // does not have it.
+  // Leaves out padding. Along each axis, `out` has the smaller one of two allocated sizes: the size
+  // in its slot (Slot::alloc), and the size of `in`.
   struct Unpad {
     bool operator==(const Unpad&) const = default;
   };
@@ -53,7 +53,8 @@ struct Alias {
     std::vector<int64_t> axes;  // ascending: the axes of `out` that `in` does not have
     bool operator==(const Expand&) const = default;
   };
-  // Selects the elements with equal indices along two axes. Their axis is the last one of `out`.
+  // Selects the elements with equal indices along two axes of `in`. In `out`, one last axis
+  // replaces these two axes.
   struct Diagonal {
     int64_t first;
     int64_t second;

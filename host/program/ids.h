@@ -17,7 +17,7 @@ using StreamId = Id<struct StreamTag>;  // number of a stream of the program, fr
 // other streams.
 inline constexpr StreamId kCallerStream{0};
 
-// A division of the ranks of a mesh (ir/types/mesh.h) into teams. The ranks of a team execute their
+// A division of the ranks of a mesh (ir/types/mesh.h) into teams. The ranks of a team execute
 // collectives together. Two ranks are in the same team if their mesh coordinates differ only along
 // `axes`. If `axes` is empty, all ranks of the mesh form one team.
 // Ranks in a team are numbered from 0, in the order of their coordinates along `axes`. The

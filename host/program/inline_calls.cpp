@@ -57,7 +57,8 @@ class Inliner {
 
   static constexpr int64_t kUnbounded = int64_t{1} << 60;
 
-  // Returns own(program) plus the sum of this count over all calls, at most kUnbounded.
+  // Returns own(program) plus, for each Call, the count of the called program. The result is at
+  // most kUnbounded.
   template <class Own>
   static int64_t countOf(const Program& program, const Own& own) {
     std::map<std::string, int64_t> callees;
@@ -76,7 +77,7 @@ class Inliner {
   std::vector<Instruction> expanded(const std::vector<Instruction>& body) {
     std::vector<Instruction> result;
     for (const Instruction& x : body) {
-      // Only a Call is replaced. Of all other instructions, the bodies are expanded.
+      // Only a Call is replaced. All other instructions are copied, and their bodies are expanded.
       if (const auto* call = std::get_if<Call>(&x.op)) {
         expand(x, *call, result);
         continue;
@@ -133,7 +134,8 @@ class Inliner {
     if (!on.valid()) return;
     for (Instruction& x : body) {
       HEDDLE_USER_CHECK(!x.on.valid() || x.on == on,
-                        "a call on some ranks of a program with instructions on others");
+                        "a call on the ranks of one mesh runs a program with instructions for the "
+                        "ranks of another mesh");
       x.on = on;
     }
   }

@@ -88,7 +88,8 @@ struct CallLibrary {
   static constexpr InstructionKind kKind = InstructionKind::Work;
 };
 
-// Copies `in` to `out`. Both have equal dtypes and local sizes; their strides may differ.
+// Copies `in` to `out`. Both have the same dtype, and the same sizes on each rank. Their strides
+// may differ.
 struct Copy {
   SlotId out;
   SlotId in;
@@ -106,7 +107,7 @@ struct Copy {
 // Order:   each rank's part is contiguous. A gathered or scattered axis, and both axes that an
 //          all-to-all splits and joins, must therefore be outermost in memory.
 struct Communicate {
-  comm::CollectiveKind kind;  // never Recv; Send: the root sends to the other rank of two
+  comm::CollectiveKind kind;  // never Recv; Send: the root of a team of two sends to the other rank
   SlotId out;                 // kNoSlot for a Barrier
   SlotId in;
   Team team;

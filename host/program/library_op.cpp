@@ -120,7 +120,7 @@ void verifyCounts(const OpDef& op, const CallLibrary& call) {
                     call.outputs.size());
 }
 
-// `rank` is the rank of q.
+// Checks the slot for the log-sums of an attention. `rank` is the number of axes of the result.
 void verifyLogSums(const OpDef& op, const Slot& log_sums, size_t rank) {
   expectType(op, log_sums, DType::F32);
   HEDDLE_USER_CHECK(log_sums.tensor.rank() == rank - 1,

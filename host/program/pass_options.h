@@ -15,7 +15,7 @@ struct PassOptions : heddle::PassOptions {
   bool overlap = true;
   // Number of chunks of a matrix product next to a collective. 1: no split. All ranks of a job must
   // pass the same number. If a tensor of the fusion has its own number of chunks, such as 4 in
-  // `stream(0: 4)`, that number takes precedence. If `overlap` is false, neither has an effect.
+  // `stream(0: 4)`, that number takes precedence. If `overlap` is false, nothing is split.
   static constexpr int64_t kAutoChunks = 0;  // a cost model decides
   static constexpr int64_t kMostChunks = 64;
   int64_t chunks = kAutoChunks;

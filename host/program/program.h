@@ -80,8 +80,8 @@ struct Program {
   // By position of the output: the input whose memory the output reuses. No entry: the output has
   // memory of its own, or is a view.
   std::map<size_t, ReusedInput> reuses;
-  std::vector<std::pair<std::string, int64_t>> size_defaults;
-  std::vector<SizeGuard> guards;
+  std::vector<std::pair<std::string, int64_t>> size_defaults;  // (symbol, default value)
+  std::vector<SizeGuard> guards;  // conditions on sizes, which every run checks
   std::vector<Instruction> body;
   // The programs that Calls name. An id in a callee is an index into a list of the callee.
   std::vector<Program> callees;
@@ -93,8 +93,8 @@ struct Program {
   IdVector<StreamId, bool> communicationStreams() const;
 };
 
-// Returns the symbols of inputs, such as `%n` (ir/base/size.h), that sizes of the program contain:
-// sizes of slots, instructions, guards and kernels. Does not visit callees.
+// Returns the symbols such as `%n` (ir/base/size.h) that occur in sizes of slots, instructions,
+// guards and kernels. Such a symbol stands for the value of an input. Does not visit callees.
 std::set<std::string> scalarSymbolsOf(const Program& program);
 
 // Returns whether two programs are equal. Ignores the line numbers of instructions. Also ignores

@@ -134,8 +134,11 @@ void rename(Instruction& instruction, const Renaming& renaming);
 // events, kernels and loop indices of that program get new names if their names already exist.
 // Throws UserError in these cases:
 // - A called program does not exist.
-// - An operand does not fit the input or output of the called program.
-// - The result would have more than 200,000 instructions, or slots and kernels.
+// - The number of operands or results, or the type of an operand, does not fit the called program.
+// - The result would have more than 200,000 instructions, or more than 200,000 slots and kernels
+//   together.
+// - A scalar decides sizes of the called program, and its operand is not an input of `program`.
+// - The operands and results of a Call would give a scalar of the called program two slots.
 // - A Call and an instruction of the called program are restricted to different meshes.
 Program inlineCalls(const Program& program);
 

@@ -11,11 +11,13 @@ namespace heddle::host {
 
 // Rules for host programs that must be checked while a program is built, because a finished Program
 // would not show the error or its position. The parser and ProgramBuilder
-// (host/builder/program_builder.h) share them, so both report an error in the same words. Each
-// function returns "" if the rule holds. Otherwise it returns the text of the error, without a
-// position. ir/text/declaration_rules.h contains the rules that hold for fusions too.
+// (host/builder/program_builder.h) share them, so both report an error in the same words. A
+// function that checks a rule returns "" if the rule holds. Otherwise it returns the text of the
+// error, without a position. noInput(), twoPrograms() and repeatedAttribute() always return an
+// error. ir/text/declaration_rules.h contains the rules that hold for fusions too.
 
-// The names that a program has declared so far. Each function declares one more name.
+// The names that a program has declared so far. Each function declares one more name, and checks
+// that it is new. addSizeDefault() also limits the number of defaults.
 class DeclaredNames {
  public:
   std::string addSlot(const std::string& name);
@@ -28,29 +30,35 @@ class DeclaredNames {
   std::set<std::string> size_defaults_;
 };
 
-// Returns the error that `found` is not an input. `found` is a quoted name, such as '%x'.
+// Returns the error that the text has `found` in place of the name of an input. `found` is, for
+// example, the quoted name of another slot ('%x').
 std::string noInput(std::string_view found);
-// Checks that no size in the segment of the kernel is symbolic (`n?`).
+// Checks that no size in the kernel's segment is written `n?`. Only a fusion may contain such a
+// size, which may be 1. heddle decides whether it is 1 before it creates a program.
 std::string kernelSizesViolation(const Kernel& kernel);
-// Checks Kernel::candidate.
+// Checks that `candidate` has the form of Kernel::candidate: an index or a list of parameters. Does
+// not check that the kernel has this candidate.
 std::string candidateViolation(const std::string& candidate);
-// Checks that no size of a slot is symbolic (`n?`).
+// Checks that no size of a slot is written `n?` (see kernelSizesViolation()).
 std::string slotSizesViolation(const TensorView& type);
-// Checks the allocated sizes that the user has given. There must be one size per axis. A scalar
-// must have no list.
+// Checks the list of allocated sizes that the declaration of a slot contains (`alloc=`). A tensor
+// needs one allocated size per axis. A scalar must not have this list. Requires that the
+// declaration contains a list.
 std::string allocViolation(const Slot& slot);
-// Checks that a default is not negative, unless the symbol is the value of an input (`%n`).
+// Checks the default of a size symbol. It must not be negative, unless the symbol stands for the
+// value of an input (`%n`).
 std::string defaultSizeViolation(const std::string& symbol, int64_t value);
-// Checks whether the program may call one more program.
+// Checks that the program may also call `callee`. Limits the number of programs that are called
+// directly or indirectly. A program counts once per path of calls that leads to it.
 std::string calleeViolation(const Program& program, const Program& callee);
 // Returns the error that two different programs of a file have this name.
 std::string twoPrograms(std::string_view name);
 
-// Checks the number of a stream.
+// Checks that the number of a stream is in 0 .. kMaxStream (host/program/visit.h).
 std::string streamViolation(int64_t stream);
-// Checks the value of `ctas=`, `lane=` or `spare_sms=`.
+// Checks that the value of `ctas=`, `lane=` or `spare_sms=` is in 1 .. `most`.
 std::string countViolation(std::string_view key, int64_t count, int64_t most);
-// Checks that evaluate may apply the op with this name.
+// Checks that the instruction `evaluate` may apply this op. Only pointwise ops are allowed.
 std::string pointwiseViolation(std::string_view op_name);
 // Returns the error that a library call has an attribute twice.
 std::string repeatedAttribute(std::string_view name);

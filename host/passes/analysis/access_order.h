@@ -13,11 +13,12 @@ namespace heddle::host {
 // that no item of the program is opaque (Item::opaque in buffer_accesses.h).
 class AccessOrder {
  public:
-  // An access of an item to a buffer. Allocate and Free are not uses.
+  // An access of an item to a buffer. Allocate and Free are not uses. A VectorClock is a set of
+  // work that has certainly completed (host/verify/happens_before.h).
   struct Use {
     size_t item;
     StreamId stream;
-    int32_t time;  // time of the item on its stream (VectorClock)
+    int32_t time;  // position of the item in the order of its stream (VectorClock)
     int32_t post;  // number of the posted operation that makes the access; -1: the item itself
   };
 

@@ -27,8 +27,9 @@ struct ItemAccess {
   ItemAccess whole() const { return {root, write}; }
 };
 
-// A part of a buffer: the elements [start, stop) along `axis` of the tensor that `slot` names. A
-// program may define a slot several times; `definition` is the number of the definition.
+// A part of a buffer: elements in the range [start, stop) along `axis` of the tensor that `slot`
+// names. If a slice has steps, the part contains only some elements of the range. A program may
+// define a slot several times; `definition` is the number of the definition.
 struct BufferPart {
   SlotId slot;
   int32_t definition;  // 0: the slot is an input of the program; otherwise counted from 1
@@ -63,8 +64,8 @@ struct BufferAccesses {
   // Returns whether two accesses to the same root may share an element. Returns false only if it is
   // certain, for all sizes, that they share none.
   bool mayOverlap(const ItemAccess& a, const ItemAccess& b) const;
-  // Returns true only if mayOverlap(a, x) is true for every access x for which mayOverlap(b, x) is
-  // true. Both must be accesses to the same root.
+  // Returns true only if every access that may overlap `b` may also overlap `a`. Requires that `a`
+  // and `b` access the same root.
   static bool covers(const ItemAccess& a, const ItemAccess& b) {
     return !a.part.valid() || a.part == b.part;
   }

@@ -29,9 +29,10 @@ class NominalSizes {
   double elements(const Program& program, const Slot& slot) const;
   // Returns the size of the same block in bytes.
   double bytes(const Program& program, const Slot& slot) const;
-  // Returns whether the size is larger than `limit` at the nominal sizes. Records only this answer
-  // in SizeReads (ir/sizes/size_reads.h). The fusion is therefore lowered again only for sizes with
-  // another answer. value() records the value itself.
+  // Returns whether the size is larger than `limit` at the nominal sizes. Returns true if the size
+  // overflows or divides by 0. Records only this answer in SizeReads (ir/sizes/size_reads.h). The
+  // fusion is therefore lowered again only for sizes with another answer. value() records the value
+  // itself.
   bool isAbove(const Size& size, int64_t limit) const;
 
  private:

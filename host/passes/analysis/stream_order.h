@@ -13,6 +13,10 @@ namespace heddle::host {
 // root is a buffer (both in buffer_accesses.h). The class follows the rules of checkRaces()
 // (host/verify/check_races.h), but needs no sizes. It ignores items that the author of the program
 // has ordered (Item::opaque).
+//
+// A VectorClock (host/verify/happens_before.h) is a set of work that has certainly completed. It
+// contains the position of the last completed item on each stream, and the posted operations that
+// have completed.
 class StreamOrder {
  public:
   // An access for which later accesses may have to wait.
@@ -20,7 +24,7 @@ class StreamOrder {
     ItemAccess access;
     size_t item;  // the item that accesses the buffer
     StreamId stream;
-    int32_t time;  // time of the access on its stream (VectorClock)
+    int32_t time;  // position of the item in the order of its stream (VectorClock)
     int32_t post;  // number of the posted operation that makes the access; -1: the item itself
     bool knownTo(const VectorClock& clock) const {
       return post >= 0 ? clock.knowsPost(post) : clock.knowsStep(stream, time);
@@ -46,8 +50,7 @@ class StreamOrder {
   void step(size_t i);
 
   VectorClock& clock(StreamId stream) { return clocks_.of(stream); }
-  // Returns all work that has certainly completed when the access has completed. A VectorClock
-  // (host/verify/happens_before.h) represents such a set of work.
+  // Returns all work that has certainly completed when the access has completed.
   const VectorClock& after(const Done& done) const {
     return done.item == kBegin ? begin_ : after_.at(done.item);
   }

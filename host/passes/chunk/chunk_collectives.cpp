@@ -168,8 +168,9 @@ class Chunker {
     return best;
   }
 
-  // Returns the cheapest split whose rows divide at the nominal sizes. If there is none, returns
-  // the cheapest split whose rows divide at other sizes.
+  // Returns the cheapest split whose rows divide at the nominal sizes. If no such split is faster
+  // than the unsplit program, returns the cheapest split whose rows divide at other sizes. Returns
+  // no split (one chunk) if this one is not faster either.
   Choice cheapest(const OverlapMatch& match) const {
     Choice best;
     double seconds = 0;

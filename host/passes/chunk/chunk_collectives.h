@@ -53,24 +53,26 @@ struct Chunked {
 //     split. The reason: each run uses either all splits or none. A match whose rows do not divide
 //     would disable the splits of all others.
 //   A stream split in the program text, such as `stream(1: 4)` of a slot, requests 4 chunks along
-//     axis 1 for the collective that reads or writes the slot. A stream split takes precedence over
-//     the two rules above.
+//     axis 1. It applies to the match whose collective reads or writes the slot, or whose matrix
+//     product computes it. A stream split takes precedence over the two rules above.
 //   A collective is not split in these cases:
 //     It is in the body of a loop or branch.
 //     The instructions of its match run on different meshes.
 //     An instruction outside of its match reads a tensor of the match that is neither the first nor
 //       the last one.
 // Throws a UserError that names the slot of a stream split in these cases:
-//   The mesh of the slot has several devices, but the slot belongs to no match.
+//   The mesh of the slot has several devices, but the stream split applies to no match.
 //   The match of the slot cannot be split along the requested axis.
 //   The stream split requests more than PassOptions::kMostChunks chunks.
 //   Another slot of the same collective has a different stream split.
 //   The rows do not divide into the requested number of chunks at any sizes.
 std::optional<Chunked> chunkCollectives(const Program& program, const PassOptions& options);
 
-// Returns one line for each allgather, reduce-scatter and allreduce of several devices. The line
-// states the chunks and the split axes, or the reason why the collective is not split. Throws the
-// same UserErrors as chunkCollectives().
+// Returns one line for each allgather, reduce-scatter and allreduce of several devices of a mesh,
+// except those in loops and branches. The line states the chunks and the split axes, or the reason
+// why the collective is not split. Returns no lines if options.overlap is false, if the program
+// uses several streams, or if its author has ordered its streams. Throws the same UserErrors as
+// chunkCollectives().
 std::vector<std::string> explainChunks(const Program& program, const PassOptions& options);
 
 }  // namespace heddle::host

@@ -296,7 +296,7 @@ void ChunkWriter::gatherChunks(Work work) {
 }
 
 struct ChunkWriter::StageParts {
-  std::map<SlotId, Rows> rows;  // operands of its matrix products that are unsplit tensors
+  std::map<SlotId, Rows> rows;  // unsplit tensors that matrix products of the stage read
   KernelParts kernel;
 };
 

@@ -80,7 +80,7 @@ class ChunkWriter {
   SlotId newChunk(Work& work, SlotId like);
   KernelParts kernelParts(const Work& work, const ChunkStage& stage);
   void launchChunk(Work& work, KernelParts& parts);
-  void clear(const ChunkStage& stage);
+  void clear(const ChunkStage& stage);  // removes the instructions of the stage
   MadeByChunk postGathers(Work& work);
   void gatherChunks(Work work);
   // The slots that all chunks of a stage share.

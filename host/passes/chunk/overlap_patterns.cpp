@@ -245,9 +245,11 @@ class OverlapFinder {
     if (!is_taken || match.gather) match.front = std::move(front);
   }
 
-  // Returns the post of the gather whose result the front reads. Returns nullopt if instructions
-  // outside of the front also read this result. Also returns nullopt if the chunks of the gather do
-  // not contain the same rows as the chunks of the match.
+  // Returns the post of the gather whose result the front reads. Returns nullopt in these cases:
+  // - Instructions outside of the front also read this result.
+  // - A kernel reads the result before the matrix products of the front.
+  // - The match is no reduce-scatter, or its chunks do not contain the same rows as the chunks of
+  //   the gather.
   std::optional<size_t> gatherOf(const OverlapMatch& match, const ChunkStage& front) const {
     const auto [first, last] = gathers_.equal_range(front.matmuls.front());
     for (auto each = first; each != last; ++each) {
@@ -301,8 +303,8 @@ class OverlapFinder {
         });
   }
 
-  // Returns the only wait for a token. Returns nullopt if there is none, or if several instructions
-  // post the token or wait for it.
+  // Returns the only wait for a token. Returns nullopt if there is none after the post, or if
+  // several instructions post the token or wait for it.
   std::optional<size_t> waitOf(size_t post, TokenId token) const {
     const TokenUses& of = tokens_[token];
     if (of.posts.size() != 1 || of.waits.size() != 1 || of.waits.front() < post) {
@@ -328,8 +330,10 @@ class OverlapFinder {
     return true;
   }
 
-  // Returns whether instruction `i` is a matrix product whose second operand is a matrix. `reads`
-  // true: its first operand must be `between`. `reads` false: its result must be `between`.
+  // Returns whether instruction `i` is a matrix product whose second operand is a matrix, and whose
+  // first operand and result have equal numbers of axes.
+  //   `reads` true: `between` must be the first operand and no other operand.
+  //   `reads` false: `between` must be the result and no operand.
   bool isMatmul(size_t i, SlotId between, bool reads) const {
     // Every matrix product that is not part of a kernel is a library call.
     const auto* matmul = std::get_if<CallLibrary>(&at(i).op);
@@ -357,7 +361,8 @@ class OverlapFinder {
   const IdVector<TokenId, TokenUses> tokens_;
   std::vector<bool> taken_;  // per instruction; true: it belongs to a match
   OverlapMatches found_;
-  std::multimap<size_t, size_t> gathers_;  // by their first matrix product: indices of matches
+  // For allgathers: index of the first matrix product -> index of the match in found_.matches.
+  std::multimap<size_t, size_t> gathers_;
 };
 
 }  // namespace

@@ -23,7 +23,8 @@ struct ChunkCut {
 };
 
 // A stage: the matrix products that compute the rows of a chunk, and possibly a kernel next to
-// them. Each row of a result depends on one row of the operands.
+// them. Each row of a result depends on one row of the first operand of a matrix product, and on
+// one row of those operands of the kernel that have rows.
 struct ChunkStage {
   std::vector<size_t> matmuls;
   std::optional<size_t> kernel;  // nullopt: the stage has no kernel

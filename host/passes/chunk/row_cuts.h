@@ -30,7 +30,7 @@ bool frontTakes(const Program& program, const IdVector<SlotId, SlotUses>& uses,
 
 // Returns the axis that a collective gathers or scatters: the axis along which the shardings of its
 // input and its output have different numbers of blocks. Returns nullopt if there is no such axis
-// or more than one.
+// or more than one, or if input and output differ in the number of axes.
 std::optional<size_t> movedAxis(const Program& program, const Communicate& x);
 
 // Returns the operands of a stage's kernel that have rows and that the stage itself does not
