@@ -166,7 +166,7 @@ struct Sorter {
   // Returns whether the kernels that sort also write the result. No further launch is then needed.
   bool putsIndices() const { return args.by_index == 0 && isShort(); }
   void layOut(void* workspace);
-  // Sets the arguments for a group. Requires that the arguments are those of layOut().
+  // Sets the arguments for one group. Call it after layOut(), and only once per object.
   void beginGroup(int64_t index);
   void sort(LibraryLauncher& launcher);
 

@@ -12,10 +12,11 @@ namespace heddle::host {
 // them. This takes less host time than a call of the driver. Reuse on the same stream is safe,
 // because the stream executes the work of the new owner after the work of the old owner.
 //
-// The id of a stream identifies it: no other stream of the process ever has this id, not even after
-// the stream is destroyed. Handles of streams do not have this property.
+// A parameter `stream` is the id of a stream. No later stream of the process gets the same id, even
+// after the stream is destroyed. A handle, in contrast, may be reused for a new stream.
 //
-// Limits: blocks of at most kMostBytes, and kMostTotal bytes of all blocks.
+// Limits: a kept block has at most kMostBytes, and all kept blocks together have at most kMostTotal
+// bytes.
 // Thread-safe.
 class KeptBlocks {
  public:

@@ -60,9 +60,9 @@ class Task {
   // Returns whether step() was called.
   bool polled() const { return polled_; }
   StreamPoint waitsFor() const { return body_->waitsFor(); }
-  // Calls poll() or skip() of the body once, and reports an exception to Issue::errors (without it,
-  // to stderr). Calls the observer before the first poll and after the last one. Returns true if
-  // the task is done or has failed.
+  // Calls poll() or skip() of the body once. If the body throws, reports the exception to
+  // Issue::errors, or prints it to stderr if `errors` is nullptr. Calls the observer before the
+  // first poll and after the last one. Returns true if the task is done or has failed.
   bool step() noexcept;
 
  private:
