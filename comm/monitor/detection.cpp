@@ -29,7 +29,7 @@ constexpr double kLongWorkPatience = 10;
 
 bool isAlive(const RankSnapshot& rank) { return rank.state == RankState::Alive; }
 // Returns whether a rank does work that may take much longer than a collective, for example
-// compiles.
+// compilation.
 bool worksLong(const RankSnapshot& rank) {
   return isAlive(rank) && !rank.waits() &&
          (rank.phase == RankPhase::Compiling || rank.task == RankTask::Reading ||
