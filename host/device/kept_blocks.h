@@ -23,8 +23,8 @@ class KeptBlocks {
   static constexpr int64_t kMostBytes = int64_t{1} << 20;
   static constexpr int64_t kMostTotal = int64_t{64} << 20;
 
-  // Returns the size that an allocation of `bytes` must have, so that its block fits all
-  // allocations of similar sizes.
+  // Returns the size of the block that the caller must allocate for `bytes` bytes. Allocations with
+  // the same rounded size can use each other's blocks.
   static int64_t rounded(int64_t bytes) { return (bytes + kUnit - 1) / kUnit * kUnit; }
   // Removes a kept block of rounded(bytes) and returns it. Returns nullptr if there is none.
   void* take(int64_t bytes, uint64_t stream);

@@ -30,8 +30,9 @@ class TaskBody {
   // Performs the work, starts it, or checks whether it is done. Returns whether the work is done.
   // If it is not, the stream calls poll() again. Throws if the work has failed.
   virtual bool poll() = 0;
-  // Ends the task without its work. After the run has failed, the stream calls skip() instead of
-  // poll(), even if poll() has started the work. Returns false if skip() must be called again.
+  // Ends the task without doing the rest of its work. After the run has failed, the stream calls
+  // skip() instead of poll(), even if poll() has started the work. Returns false if skip() must be
+  // called again.
   virtual bool skip() { return true; }
   // Returns whether the work is a group of communication operations.
   virtual bool communicates() const { return false; }
