@@ -141,9 +141,9 @@ enum class Activation : uint8_t { None, Relu, GeluTanh };
 // Batch:      the batch axes of a and b are matched with those of c from the right. a or b may lack
 //             a batch axis or have extent 1 along it. The operand is then broadcast along this
 //             axis.
-// Strides: any strides are allowed. If the library of a device cannot read or write an operand in
-// place, the device uses a copy. Dtypes: a, b and c have the same dtype, and the bias has the dtype
-// of c. Exception: if a and
+// Strides:    any strides are allowed. If the library of a device cannot read or write an operand
+//             in place, the device uses a copy.
+// Dtypes:     a, b and c have the same dtype, and the bias has the dtype of c. Exception: if a and
 //             b have f8 types, c may be f32, f16 or bf16. The types of a and b may then differ.
 // Arithmetic: sums of f64 elements are accumulated in f64, sums of all other floats in f32. The
 //             bias and the activation are applied to the sum, which is then rounded once. Integers
