@@ -186,7 +186,7 @@ void checkAlone(const JobView& job, Findings& found) {
 const RankSnapshot* mostDelayed(const JobView& job) {
   int64_t earliest = INT64_MAX;
   uint64_t calls = 0;
-  bool some_wait = false;  // in a call that not all ranks make
+  bool some_wait = false;  // a rank waits in a call of the World that only some ranks make
   for (const RankSnapshot& entry : job.ranks) {
     if (!isAlive(entry)) continue;
     if (waitsInRun(entry)) earliest = std::min(earliest, entry.run);
