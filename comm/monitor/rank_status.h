@@ -120,7 +120,8 @@ struct alignas(64) RankStatus : RankNumbers<std::atomic> {
   // program communicates on some rank. RankActivity (comm/monitor/rank_activity.h) writes
   // `finished` and the later phases of the run.
   void beginRun(uint64_t program_hash, uint64_t plan_hash, bool counts);
-  // Streams call begin() before and end() after each instruction.
+  // The streams of a CPU device call begin() before and end() after each instruction. Other devices
+  // do not call them.
   void begin(int32_t instruction, bool communicates) {
     (communicates ? communicating : computing).store(instruction, std::memory_order_relaxed);
     progress.fetch_add(1, std::memory_order_relaxed);

@@ -9,8 +9,8 @@
 namespace heddle::host {
 
 // Keeps small freed blocks of device memory, so that a later allocation on the same stream reuses
-// them. This takes less host time than a call of the driver. Reuse on the same stream is safe,
-// because the stream executes the work of the new owner after the work of the old owner.
+// them. This takes less host time than an allocation by the driver. Reuse on the same stream is
+// safe, because the stream executes the work of the new owner after the work of the old owner.
 //
 // A parameter `stream` is the id of a stream. No later stream of the process gets the same id, even
 // after the stream is destroyed. A handle, in contrast, may be reused for a new stream.

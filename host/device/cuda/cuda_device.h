@@ -20,7 +20,8 @@
 namespace heddle::host {
 
 // Allocates from CUDA's default memory pool of a GPU. The constructor sets the pool to keep freed
-// memory. Small freed blocks are reused on the same stream without a call of CUDA (KeptBlocks).
+// memory. KeptBlocks keeps small freed blocks, so that an allocation on the same stream needs no
+// cudaMallocAsync.
 class CudaAllocator : public Allocator {
  public:
   explicit CudaAllocator(int device);
