@@ -67,14 +67,14 @@ std::string_view name(CollectiveKind kind);
 // logical or, and the product is their logical and. Integers wrap around in their own type. Avg
 // needs a float type. Elements of f8 types can be moved, but not reduced.
 //
-// Three transports reduce in rank order: in-process on host memory, MPI, and in-process on one
-// GPU. Copy channels (Carrier::copy_channel) do so too. In all of them and in every run, a
-// reduction has the same bits. They combine f16 and bf16 in f32, and round the result once. A
-// minimum or maximum is NaN if any input is NaN.
+// Three transports reduce in rank order: in-process on host memory, MPI, and in-process on one GPU.
+// Copy channels (Carrier::copy_channel) do so too. All four produce the same bits for a reduction,
+// in every run. They combine f16 and bf16 in f32, and round the result once. If any input is NaN, a
+// minimum or maximum is NaN.
 //
 // NCCL's kernels reduce in an order that depends on sizes and topology, and may round at every
-// step. Their results may therefore differ from the results above by rounding errors. If an input
-// is NaN, NCCL does not specify the minimum or maximum.
+// step. Their results may therefore differ by rounding errors from the results in rank order. If an
+// input is NaN, NCCL does not specify the minimum or maximum.
 struct Operation {
   CollectiveKind kind = CollectiveKind::Allreduce;
   const void* send = nullptr;
@@ -129,8 +129,8 @@ class Communicator {
 
   // Returns whether a collective of this communicator occupies SMs while it waits for other ranks.
   // Only stream-ordered communicators need this function.
-  // - true: a waiting collective can prevent other collectives from starting. Two collectives with
-  //   this result can deadlock if two ranks start them in different orders.
+  // - true: a waiting collective can prevent other collectives from starting. Two such collectives
+  //   can deadlock if two ranks start them in different orders.
   // - false: a waiting collective only blocks its stream. It may run at the same time as any other
   //   collective, if every rank posts all collectives in the same order.
   virtual bool holdsDevice() const { return true; }
@@ -169,7 +169,7 @@ class WorldMonitor {
 };
 
 // The functions by which a World tells the job monitor what its rank does: the current task, and
-// waits in collective calls of the World. A World makes one of these calls at a time.
+// waits in collective calls of the World. A World never makes two of these calls at the same time.
 class WorldObserver {
  public:
   virtual ~WorldObserver() = default;
@@ -220,8 +220,8 @@ class World {
     return split(members, {});
   }
 
-  // Sets the task of this rank. The destructor restores the previous task. If `world` is nullptr,
-  // the object does nothing. The World must outlive the object.
+  // The constructor sets the task of this rank, and the destructor restores the previous task. If
+  // `world` is nullptr, the object does nothing. The World must outlive the object.
   class Task {
    public:
     Task(World* world, RankTask task);
@@ -309,7 +309,8 @@ class World {
 };
 
 // Reduces `count` elements of `dtype` on host memory: dst = srcs[0] op srcs[1] op ..., in this
-// order. dst may be one of srcs. Avg divides by srcs.size() at the end.
+// order. dst may be one of srcs. Avg divides by srcs.size() at the end. Throws UserError for an f8
+// type, and for an average of integers or bools.
 void reduceOnHost(void* dst, std::span<const void* const> srcs, int64_t count, DType dtype,
                   ReduceOp op);
 

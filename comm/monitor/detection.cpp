@@ -29,7 +29,7 @@ constexpr double kLongWorkPatience = 10;
 
 bool isAlive(const RankSnapshot& rank) { return rank.state == RankState::Alive; }
 // Returns whether a rank does work that may take much longer than a collective, for example
-// compiles.
+// compilation.
 bool worksLong(const RankSnapshot& rank) {
   return isAlive(rank) && !rank.waits() &&
          (rank.phase == RankPhase::Compiling || rank.task == RankTask::Reading ||
@@ -186,7 +186,7 @@ void checkAlone(const JobView& job, Findings& found) {
 const RankSnapshot* mostDelayed(const JobView& job) {
   int64_t earliest = INT64_MAX;
   uint64_t calls = 0;
-  bool some_wait = false;  // in a call that not all ranks make
+  bool some_wait = false;  // a rank waits in a call of the World that only some ranks make
   for (const RankSnapshot& entry : job.ranks) {
     if (!isAlive(entry)) continue;
     if (waitsInRun(entry)) earliest = std::min(earliest, entry.run);

@@ -43,8 +43,8 @@ class JobMonitor : public WorldMonitor, private WorldObserver {
 
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(locations_.ranks.size()); }
-  // mine() and activity() belong to this rank. entry() returns a snapshot of the status of any
-  // rank.
+  // mine() and activity() return the status and the activities of this rank. entry() returns a
+  // snapshot of the status of any rank.
   RankStatus& mine() const { return statuses_[rank_]; }
   RankSnapshot entry(int rank) const { return read(statuses_[rank], rank); }
   RankActivity& activity() const { return *activity_; }
@@ -103,7 +103,7 @@ class JobMonitor : public WorldMonitor, private WorldObserver {
   void endWait() override;
   void setTask(RankTask task) override;
   std::span<RankStatus> statuses() const { return {statuses_.get(), locations_.ranks.size()}; }
-  int firstLost() const;  // -1: none
+  int firstLost() const;  // the lowest rank for which isLost() is true; -1: none
   void reportFailure(const RankSnapshots& ranks, int rank, int signal);
   bool setFailure(JobFailure failure);
   void notifyOwner();

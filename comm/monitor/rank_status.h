@@ -13,8 +13,8 @@
 #include "comm/rank_task.h"
 
 // The facts that each rank publishes, so that the other ranks can detect its failure: state,
-// reason, heartbeat, run, instruction, and outside of runs its task. comm/monitor/detection.h
-// lists the failures that each fact reveals.
+// reason, heartbeat, run and instruction, and outside of runs the task (RankTask).
+// comm/monitor/detection.h lists the failures that each fact reveals.
 namespace heddle::comm {
 
 enum class RankState : uint32_t {
@@ -51,12 +51,12 @@ enum class RankWait : uint32_t {
   Some,  // only some ranks make the call
 };
 
-// A value of RankStatus::heartbeat: the rank never counts as silent. In its last TCP message
-// (comm/monitor/tcp_link.h), a machine sends this value as the heartbeat of its ranks.
+// If RankStatus::heartbeat has this value, the rank never counts as silent. In the last TCP message
+// (comm/monitor/tcp_link.h), a machine sends this value as the heartbeat of each of its ranks.
 constexpr uint64_t kUnwatched = UINT64_MAX;
 
-// A value of RankStatus::issued: the rank is at the beginning of a run, and compares with the
-// other ranks which collectives they will post (host/run/match_collectives_across_ranks.h).
+// If RankStatus::issued has this value, the rank is at the beginning of a run, and compares with
+// the other ranks which collectives they will post (host/run/match_collectives_across_ranks.h).
 constexpr int32_t kMatchingPosts = -2;
 
 // The state of a rank and the reason for the state. The state changes only once, from Alive through
@@ -92,7 +92,7 @@ struct RankNumbers {
   Field<int32_t> issued{-1};         // latest that the host issued; -1: none; or kMatchingPosts
   Field<int32_t> computing{-1};      // latest that a CPU stream began and executes now; -1: none
   Field<int32_t> communicating{-1};  // like `computing`, for collectives, sends and receives
-  Field<uint64_t> progress{0};       // counts instructions that streams begin and tasks begun again
+  Field<uint64_t> progress{0};       // begun instructions, plus times that a task was set again
 
   // Run: numbers of runs. They count only runs of programs that communicate on some rank.
   Field<RankPhase> phase{RankPhase::Idle};
@@ -120,7 +120,8 @@ struct alignas(64) RankStatus : RankNumbers<std::atomic> {
   // program communicates on some rank. RankActivity (comm/monitor/rank_activity.h) writes
   // `finished` and the later phases of the run.
   void beginRun(uint64_t program_hash, uint64_t plan_hash, bool counts);
-  // Streams call begin() before and end() after each instruction.
+  // The streams of a CPU device call begin() before and end() after each instruction. Other devices
+  // do not call them.
   void begin(int32_t instruction, bool communicates) {
     (communicates ? communicating : computing).store(instruction, std::memory_order_relaxed);
     progress.fetch_add(1, std::memory_order_relaxed);
@@ -159,7 +160,10 @@ struct RankSnapshot : RankFacts {
   // kKeptRuns runs.
   uint64_t hashOfRun(int64_t number) const;
 };
+// Returns a snapshot of the status of `rank`. If the phase is Computing, but a stream executes a
+// collective, a send or a receive, the phase of the snapshot is Communicating.
 RankSnapshot read(const RankStatus& status, int rank);
+// Returns a snapshot per rank, indexed by rank.
 std::vector<RankSnapshot> readAll(std::span<const RankStatus> statuses);
 // Compares the runs whose hashes both snapshots have kept. Returns the lowest number of a run whose
 // hashes differ, or 0 if there is no such run.

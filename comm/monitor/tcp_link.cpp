@@ -24,7 +24,9 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 constexpr auto kBetweenMessages = std::chrono::milliseconds(200);
+// close() tries again to send after this time.
 constexpr auto kRetry = std::chrono::milliseconds(5);
+// The longest time in which join() tries to connect to one address of rank 0.
 constexpr auto kPerAddress = std::chrono::seconds(2);
 constexpr auto kLongestClose = std::chrono::seconds(1);
 

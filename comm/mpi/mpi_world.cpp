@@ -21,6 +21,8 @@
 namespace heddle::comm::mpi {
 namespace {
 
+// The tags of messages that a World sends: lists of team members, the messages of
+// MPI_Comm_create_group, and notices that a rank leaves because of an exception.
 constexpr int kTeamTag = 1;
 constexpr int kCreateTag = 2;
 constexpr int kNoticeTag = 3;

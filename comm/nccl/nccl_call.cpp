@@ -13,6 +13,8 @@ namespace {
 // connections of a large job, and end before the usual limits of job schedulers.
 constexpr int kDefaultDeadline = 120;
 constexpr int kPostDeadline = 600;
+// settle() first polls kYields times without sleeping. After that it sleeps for kSleep between
+// polls.
 constexpr int kYields = 1000;
 constexpr auto kSleep = std::chrono::microseconds(100);
 

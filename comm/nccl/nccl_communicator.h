@@ -19,9 +19,9 @@ namespace heddle::comm::nccl {
 // The communicator of one team on NCCL: one GPU per rank, stream-ordered.
 //
 // Differences from comm/communicator.h:
-// - NCCL reduces in an order that depends on its algorithm and on the size, not in rank order. All
-//   ranks of one run get the same result. bf16 may be rounded at each step. A minimum or maximum
-//   may ignore NaN inputs.
+// - NCCL reduces in an order that depends on its algorithm and on the size, not in rank order. An
+//   allreduce gives all ranks of one run the same result. bf16 may be rounded at each step. A
+//   minimum or maximum may ignore NaN inputs.
 // - Neither NCCL nor this class checks that ranks post the same operation. A check would need a
 //   message and a wait on the host, which take many times longer than a post (2 us). Instead,
 //   ranks compare kinds and counts before the first run with new sizes
@@ -49,9 +49,9 @@ class NcclCommunicator : public Communicator, public JobMember {
   int size() const override { return size_; }
   bool isStreamOrdered() const override { return true; }
   Ticket post(std::span<const Operation> group, void* stream) override;
-  // Returns true, or throws UserError if NCCL reports an error. The result true does not mean that
-  // the group has completed. Work after the group on the same stream starts only when the group has
-  // completed.
+  // Returns true, or throws UserError as probe() does: if the job has failed or NCCL reports an
+  // error. The result true does not mean that the group has completed. Work after the group on the
+  // same stream starts only when the group has completed.
   bool test(Ticket ticket) override;
   void probe() override;
 

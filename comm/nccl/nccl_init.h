@@ -27,8 +27,8 @@ ncclComm_t split(ncclComm_t parent, int color, int key, int ctas, const FaultTex
 // communicator may leak.
 void destroy(ncclComm_t comm, int device, const FaultText& fault);
 
-// Destroys a communicator that initialise() created. Aborts it instead if the job has failed or
-// NCCL reports an error.
+// Destroys a communicator that initialise() created. Aborts it instead if the job has failed, NCCL
+// reports an error, or the end takes longer than callDeadline().
 void close(ncclComm_t comm, const FaultText& fault) noexcept;
 
 }  // namespace heddle::comm::nccl

@@ -17,6 +17,7 @@ constexpr auto kPollTime = std::chrono::milliseconds(100);
 // failure. After that it ends its posted work, and its copy channels may then send invalid data to
 // the other ranks.
 constexpr auto kInform = std::chrono::seconds(1);
+// The longest time for which finalFault() waits.
 constexpr auto kFinalFault = std::chrono::seconds(1);
 constexpr auto kInformPoll = std::chrono::milliseconds(5);
 

@@ -22,9 +22,10 @@ namespace heddle::comm::nccl {
 //   out  kPieceBytes / ranks: one part of this rank
 // Ranks of one process use the same pointer to a block. Ranks of other processes open the block by
 // its CUDA IPC handle, and report in the CopyChannelTable (comm/nccl/copy_channel_table.h) when
-// they have closed it. The owner must not free a block that another rank has open. If close() has
-// waited 0.5 s in vain, the owner keeps the block. It frees the block when it later creates or
-// destroys a copy channel, if all ranks have closed the block by then.
+// they have closed it. The owner must not free a block that another rank has open. close() waits at
+// most 0.5 s for the other ranks. If some rank has not closed the block by then, the owner keeps
+// the block. It frees the block when it later creates or destroys a copy channel, if all ranks have
+// closed the block by that time.
 class SharedArena {
  public:
 #ifdef HEDDLE_COPY_CHANNEL_PIECE_BYTES  // tests set it, because they need many small pieces

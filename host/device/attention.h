@@ -15,7 +15,7 @@ namespace heddle::host {
 //
 // In a fusion, attention consists of several ops: matrix products, a softmax and so on. Therefore
 // the sharding rules of these ops apply. segment() (ir/segment/segment.h) puts these ops into one
-// group if the library can compute them. Below, "the ops" means the computation op by op, without
+// segment if the library can compute them. Below, "the ops" means the computation op by op, without
 // the library.
 //
 // Notation. q, k and v are the operands, o is the result. The scores are q k^T times the factor
@@ -33,8 +33,8 @@ namespace heddle::host {
 //   the largest product of a row of q and a row of k.
 // - If all scores of a row overflow to -inf, the ops return 0. The result of cuDNN is unspecified.
 //
-// Grouped-query attention (forward only). If several heads of q share one head of k and v, the
-// workspace holds copies of k and v in which each head is repeated.
+// Grouped-query attention. Several heads of q share one head of k and v. Only the forward pass
+// supports this: the plan copies k and v to its workspace and repeats each head.
 //
 // Log-sums. The log-sums are the log-sum-exps of the rows of scores. The backward pass needs o and
 // the log-sums. If the forward pass is a library call of the same program, it stores its log-sums.
@@ -155,9 +155,9 @@ const CudnnModule* findCudnnModule(std::string& why);
 SegmentOptions attentionOptions(DeviceKind kind, SizeBindings sizes);
 
 // Returns "" if heddle uses cuDNN's backward pass for these numbers of tokens, otherwise the reason
-// why it does not. Both numbers must be positive. heddle has not been tested with the backward pass
-// of versions before 9.14, and does not use it. heddle avoids some numbers of tokens because of
-// these errors in cuDNN:
+// why it does not. heddle does not use it if there are no queries or no keys. heddle has not been
+// tested with the backward pass of versions before 9.14, and does not use it. heddle avoids some
+// numbers of tokens because of these errors in cuDNN:
 // - The kernels process keys in tiles of 128. If the last tile is incomplete, its missing keys have
 //   score 0. The probability of a missing key is exp(0 - log-sum of the row). If all scores of a
 //   row are below -88, this number exceeds the range of f32, and the gradient becomes NaN. A causal

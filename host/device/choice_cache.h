@@ -23,8 +23,9 @@ namespace heddle::host {
 // - The cache is thread-safe. Several processes may share the folder.
 class ChoiceCache {
  public:
-  // `folder` contains the files. `identity` names the device and the version of the library for
-  // which the choices are valid. find() ignores choices that were stored with a different identity.
+  // `folder` contains the files. `identity` names the kind of the choices and, unless the keys
+  // contain them, the device and the version of the library. find() ignores choices that were
+  // stored with a different identity.
   ChoiceCache(std::string folder, std::string identity);
 
   // Returns the choice for a key, or nullopt if there is none.

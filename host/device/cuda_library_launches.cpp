@@ -15,8 +15,9 @@ constexpr int64_t kScanChunk = 8192;   // elements per chunk of a scan
 constexpr int64_t kWarpLine = 256;  // elements of the longest line that a warp sorts
 constexpr int64_t kTile = 4096;     // elements that a block holds
 constexpr int64_t kWarps = kLibraryThreads / 32;
-constexpr int64_t kMostChosen = kTile / 4;  // argsort: longest result for which tiles select
-constexpr int64_t kDigits = 256;            // values of a digit of the radix sort
+// Argsort: the longest result for which tiles select candidates (Sorter::select()).
+constexpr int64_t kMostChosen = kTile / 4;
+constexpr int64_t kDigits = 256;  // values of a digit of the radix sort
 // Largest number of elements and targets in a group of several lines that are sorted together. This
 // limit bounds the workspace. A longer line forms a group of its own.
 constexpr int64_t kGroupElements = int64_t{1} << 25;
@@ -108,7 +109,7 @@ void scanLines(LibraryArgs args, LibraryLauncher& launcher) {
   // running sums of these totals. The third scans each chunk, starting from the running sum of the
   // chunks before it.
   launcher.launch(LibraryKernel::Totals, blocks, args);
-  LibraryArgs totals;  // one line per line of `args`: the totals of its chunks, scanned in place
+  LibraryArgs totals;  // for each line of `args`, a line with the totals of its chunks
   totals.in[0] = totals.out = args.totals;
   totals.in_type = totals.out_type =
       typeOf(isFloat(static_cast<DType>(args.in_type)) ? DType::F64 : DType::I64);
@@ -166,7 +167,7 @@ struct Sorter {
   // Returns whether the kernels that sort also write the result. No further launch is then needed.
   bool putsIndices() const { return args.by_index == 0 && isShort(); }
   void layOut(void* workspace);
-  // Sets the arguments for a group. Requires that the arguments are those of layOut().
+  // Sets the arguments for one group. Call it after layOut(), and only once per object.
   void beginGroup(int64_t index);
   void sort(LibraryLauncher& launcher);
 

@@ -65,7 +65,7 @@ struct LibraryArgs {
   int64_t axis_strides[4] = {};  // strides along the axis of the call; operands as in LineSpace
   void* keys[2] = {};            // two arrays; a sort step moves keys from one to the other
   uint32_t* indices[2] = {};     // the indices that belong to the keys
-  uint32_t* starts = nullptr;    // scatter: per target, where its sources start
+  uint32_t* starts = nullptr;    // scatter: per target, the position of its first source
   int64_t* counts = nullptr;     // radix sort: number of keys per value of the digit and chunk
   void* totals = nullptr;        // totals of the chunks of a scan
   int64_t n = 0;                 // elements of a line; scatter: elements of a line of the source

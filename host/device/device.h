@@ -30,15 +30,15 @@ std::string saidBy(const std::bad_alloc& why);
 enum class DeviceKind : uint8_t { Null, Cpu, Cuda };
 std::string_view name(DeviceKind kind);
 
-// Opaque handles of streams, events and loaded kernels. On CUDA, a Stream is a cudaStream_t and an
-// Event is a cudaEvent_t, so that a caller may pass its own stream. On the CPU and the null device,
+// Opaque handles of streams, events and loaded kernels. On CUDA, a Stream is a cudaStream_t, so
+// that a caller may pass its own stream. An Event is a cudaEvent_t. On the CPU and the null device,
 // the device defines the handles. nullptr as a Stream is the default stream of the device. On CUDA
 // this is CUDA's default stream. On the CPU and the null device it is an ordinary stream.
 using Stream = void*;
 using Event = void*;
 using KernelHandle = const void*;
-// Owns a loaded kernel; get() is its handle. When the last copy is destroyed, the kernel is
-// unloaded. By then, all launches of the kernel must be done. A copy may outlive the device.
+// Owns a loaded kernel. get() returns the KernelHandle. When the last copy is destroyed, the kernel
+// is unloaded. By then, all launches of the kernel must be done. A copy may outlive the device.
 using LoadedKernel = std::shared_ptr<const void>;
 
 class WorkObserver;
@@ -77,7 +77,7 @@ class ErrorSink {
 //            host tasks only. If other work fails on a CUDA device, a later call throws the error.
 //            Once `errors` contains an error, the devices skip work with the same `errors`. The CPU
 //            device skips all work that has not begun. A CUDA device skips host tasks that have not
-//            begun, and enqueues no more work.
+//            begun, and enqueues no other work.
 // Lifetimes: `errors` and `observer` must outlive the work.
 struct Issue {
   ErrorSink* errors = nullptr;
@@ -141,8 +141,8 @@ enum class Activation : uint8_t { None, Relu, GeluTanh };
 // Batch:      the batch axes of a and b are matched with those of c from the right. a or b may lack
 //             a batch axis or have extent 1 along it. The operand is then broadcast along this
 //             axis.
-// Strides:    any strides are allowed. If the library of a device cannot read an operand in place,
-//             the device copies the operand.
+// Strides:    any strides are allowed. If the library of a device cannot read or write an operand
+//             in place, the device uses a copy.
 // Dtypes:     a, b and c have the same dtype, and the bias has the dtype of c. Exception: if a and
 //             b have f8 types, c may be f32, f16 or bf16. The types of a and b may then differ.
 // Arithmetic: sums of f64 elements are accumulated in f64, sums of all other floats in f32. The
@@ -189,7 +189,7 @@ struct MatmulOperands {
   const void* b = nullptr;
   const void* bias = nullptr;  // nullptr: no bias
   void* c = nullptr;
-  void* workspace = nullptr;  // workspaceBytes() bytes with 256-byte alignment, with any contents
+  void* workspace = nullptr;  // PreparedMatmul::workspaceBytes() bytes, 256-byte alignment
 };
 
 // A matrix product that is ready to run, except for its addresses.
@@ -325,7 +325,7 @@ class Device {
   virtual void library(const LibraryCall& call, Stream stream, const Issue& issue) = 0;
   // Enqueues a group of operations that are posted together. The group and its lists of counts are
   // copied before the call returns. Throws UserError if the transport cannot access this device's
-  // memory. On CUDA, a team of one rank needs no transport and does not throw.
+  // memory. On CUDA, a team of one rank needs no transport: the device copies the buffers itself.
   virtual void communicate(comm::Communicator& communicator, std::span<const comm::Operation> group,
                            Stream stream, const Issue& issue) = 0;
   // Copies contiguous bytes. `dst` and `src` may each be device memory or host memory.

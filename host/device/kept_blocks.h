@@ -9,21 +9,22 @@
 namespace heddle::host {
 
 // Keeps small freed blocks of device memory, so that a later allocation on the same stream reuses
-// them. This takes less host time than a call of the driver. Reuse on the same stream is safe,
-// because the stream executes the work of the new owner after the work of the old owner.
+// them. This takes less host time than an allocation by the driver. Reuse on the same stream is
+// safe, because the stream executes the work of the new owner after the work of the old owner.
 //
-// The id of a stream identifies it: no other stream of the process ever has this id, not even after
-// the stream is destroyed. Handles of streams do not have this property.
+// A parameter `stream` is the id of a stream. No later stream of the process gets the same id, even
+// after the stream is destroyed. A handle, in contrast, may be reused for a new stream.
 //
-// Limits: blocks of at most kMostBytes, and kMostTotal bytes of all blocks.
+// Limits: a kept block has at most kMostBytes, and all kept blocks together have at most kMostTotal
+// bytes.
 // Thread-safe.
 class KeptBlocks {
  public:
   static constexpr int64_t kMostBytes = int64_t{1} << 20;
   static constexpr int64_t kMostTotal = int64_t{64} << 20;
 
-  // Returns the size that an allocation of `bytes` must have, so that its block fits all
-  // allocations of similar sizes.
+  // Returns the size of the block that the caller must allocate for `bytes` bytes. Allocations with
+  // the same rounded size can use each other's blocks.
   static int64_t rounded(int64_t bytes) { return (bytes + kUnit - 1) / kUnit * kUnit; }
   // Removes a kept block of rounded(bytes) and returns it. Returns nullptr if there is none.
   void* take(int64_t bytes, uint64_t stream);

@@ -7,11 +7,13 @@
 
 namespace heddle::host {
 
+// The tensor operations that a device computes with its own fixed code instead of a generated
+// kernel.
 enum class LibraryFunction : uint8_t { Cumsum, Argsort, Scatter, ScatterAdd };
 
-// One call of a library function. The function works on lines: a line consists of the elements
-// along one axis, at fixed indices of all other axes. The member of FusionBuilder with the same
-// name describes the function (ir/graph/builder.h).
+// One call of a library function (LibraryFunction). The function works on lines: a line consists of
+// the elements along one axis, at fixed indices of all other axes. The member of FusionBuilder with
+// the same name describes the function (ir/graph/builder.h).
 //
 // Strides:       must be zero or positive.
 // Dtypes:        all dtypes are supported, except that f8 can be neither summed nor sorted. The

@@ -47,8 +47,8 @@ struct MatrixLayout {
 // Returns the layout of a matrix. If rows and columns are both dense, `transposed` is false.
 MatrixLayout layoutOf(int64_t rows, int64_t columns, const MatmulShape::Matrix& matrix);
 
-// Checks the descriptors and returns the shape. Throws UserError if sizes or dtypes disagree. The
-// message names the wrong sizes or dtypes.
+// Checks the descriptors and returns the shape. Throws UserError if sizes or dtypes disagree, or if
+// the activation is gelu and c has no float type. The message names the wrong sizes or dtypes.
 //
 // The innermost batch axis is merged into the rows of a and c if both conditions are true:
 // - b lacks the batch axis or is broadcast along it.

@@ -17,7 +17,7 @@ constexpr double kHeatMs = 2;     // duration of a short heat, in milliseconds
 constexpr int kMostRepeats = 50;  // runs in a short heat
 constexpr size_t kFinalists = 4;
 constexpr double kFinalMs = 100;                   // duration of a final heat, in milliseconds
-constexpr double kFinalFrom = 0.1, kFinalTo = 25;  // best times with a final, in milliseconds
+constexpr double kFinalFrom = 0.1, kFinalTo = 25;  // range of best times with a final, in ms
 
 class TimedChoice {
  public:

@@ -21,7 +21,8 @@ namespace heddle::host {
 // - The scheduler also runs tasks if no task has been enqueued for some time, or if very many tasks
 //   are queued. Otherwise another rank, or a host thread that does not wait for a point, could wait
 //   forever.
-// - If there is one rank, and its host waits for all work, the order depends only on the seed.
+// - If there is one rank, and tasks run only while its host thread waits, the order depends only on
+//   the seed.
 // Thread-safe.
 class AdversarialScheduler {
  public:
@@ -51,9 +52,9 @@ class AdversarialScheduler {
   bool awaitReason(std::unique_lock<std::mutex>& lock);
   // Wakes the host threads in wait() whose points have been passed.
   void releaseWaiters();
-  // Polls the first task of one stream. `fresh` contains the streams whose first task has not been
-  // polled yet. `begun` contains the streams whose first task has been polled but is not done.
-  // Returns true if a task has finished.
+  // Polls the first task of one stream, if a stream has a task that may run. `fresh` contains the
+  // streams whose first task may run but has not been polled yet. `begun` contains the streams
+  // whose first task has been polled but is not done. Returns true if a task has finished.
   bool runOne(std::vector<Entry*>& fresh, std::vector<Entry*>& begun);
   // Returns the stream of `fresh` whose task runs next.
   Entry* pick(const std::vector<Entry*>& fresh);

@@ -42,13 +42,14 @@ class CpuAllocator : public Allocator {
 
   // Returns the size of the blocks that serve allocations of `bytes` bytes.
   static int64_t classOf(int64_t bytes);
-  // Returns a free block that `stream` may use now, or nullptr.
+  // Removes a free block that `stream` may use now, and returns it. Returns nullptr if there is
+  // none.
   void* reuse(int64_t size, const CpuStream& stream);
   // Returns a new block from the system, or nullptr if the system has no memory or the block would
   // exceed the limit.
   void* fresh(int64_t size);
-  // Returns free blocks to the system, except blocks that a stream may still access. Returns
-  // whether there was such a block.
+  // Returns free blocks to the system, except blocks that a stream may still access. The result is
+  // true if at least one block was returned.
   bool trim();
   // Returns the points at which the free blocks were freed.
   std::vector<StreamPoint> freePoints();

@@ -13,7 +13,7 @@ namespace heddle::host {
 // Counts the groups of operations of one communicator. A device uses these counts to post the
 // groups in the order in which they were enqueued, even on different streams. Otherwise the ranks
 // could post in different orders. This order cannot cause a deadlock with streams that wait for
-// events. Groups and streams both wait only for work that was enqueued earlier.
+// events, because groups and streams wait only for work that was enqueued earlier.
 struct PostOrder {
   std::mutex mutex;    // locked while a thread posts or tests a group
   int64_t issued = 0;  // number of groups that have been enqueued

@@ -140,7 +140,8 @@ int threadsOf(const CpuOptions& options) {
   return usableCpus();
 }
 
-// Returns the name of the widest vector instructions of the CPU that heddle knows.
+// Returns the name of the widest vector instruction set that this CPU has, of those that heddle
+// knows.
 const char* vectorUnit() {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f")) return "avx512";

@@ -26,7 +26,11 @@ struct CpuOptions {
   CpuMatmulLibrary matmul = CpuMatmulLibrary::Any;
 };
 
-// Creates a device that consists of the CPU and host memory.
+// Creates a device that consists of the CPU and host memory. Throws UserError in these cases:
+// - CpuOptions::matmul (or HEDDLE_CPU_MATMUL, if `matmul` is Any) requests oneDNN, and oneDNN
+//   cannot be loaded.
+// - `matmul` is Any, and HEDDLE_CPU_MATMUL has a value that is neither onednn nor openblas.
+// - The system cannot start the threads.
 std::unique_ptr<Device> makeCpuDevice(const CpuOptions& options = {});
 
 }  // namespace heddle::host

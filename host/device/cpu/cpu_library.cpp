@@ -263,7 +263,7 @@ void scatterBlock(const Work& work, const Block& block, std::byte* scratch) {
   }
   for (int64_t i = 0; i < work.shape.n; ++i) {
     for (int64_t lane = 0; lane < lanes; ++lane) {
-      // If the index is less than that of the first target, the subtraction wraps to a large
+      // If `named` is less than the index of the first target, the subtraction wraps to a large
       // number, which the comparison rejects.
       const auto named = static_cast<uint64_t>(
           indexAt(work.call.in[1], narrow, block.at[2][lane] + i * strides[2]));

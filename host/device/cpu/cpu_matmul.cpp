@@ -22,9 +22,10 @@ namespace {
 
 // The largest size that BLAS accepts, because BLAS takes sizes as blasint.
 constexpr int64_t kMostBlas = std::numeric_limits<blasint>::max();
-constexpr int64_t kBlasBlock = int64_t{1} << 30;  // block size if no operand is packed
-// Block sizes if an operand is packed. A block for BLAS is large, so that all threads of BLAS have
-// work; three blocks of f32 take 48 MiB. The loops for integers need blocks that fit in a cache.
+constexpr int64_t kBlasBlock = int64_t{1} << 30;  // block size if a, b and c are used in place
+// Block sizes if a or b is packed, or c is written from a buffer of sums. A block for BLAS is
+// large, so that all threads of BLAS have work; three blocks of f32 take 48 MiB. The loops for
+// integers need blocks that fit in a cache.
 constexpr int64_t kPackedBlock = 2048;
 constexpr int64_t kIntegerBlock = 512;
 constexpr int64_t kAlignment = 256;  // alignment of the parts of the workspace, in bytes
@@ -97,7 +98,7 @@ void multiplyBlock(const MatmulLibrary* library, TilePool& pool, const Operand<T
   }
 }
 
-// Computes unbatched matrix products of one shape, block by block.
+// Computes the batches of a matrix product one after another, and each batch block by block.
 template <class A, class B, class C, class Compute>
 class Multiplication {
  public:
@@ -265,8 +266,8 @@ void useMultiplication(const MatmulShape& shape, const MatmulLibrary* library, c
 CpuMatmul::CpuMatmul(MatmulShape shape, const matmul::MatmulLibrary* library, int threads)
     : shape_(std::move(shape)), library_(library) {
   if (shape_.m == 0 || shape_.n == 0 || shape_.batches() == 0) return;
-  // If the columns of c are dense, the transposed matrix product is computed, because it can write
-  // c in place.
+  // If the columns of c are dense and there is no bias, the transposed matrix product is computed,
+  // because it can write c in place.
   const MatrixLayout layout = layoutOf(shape_.m, shape_.n, shape_.c);
   transposed_ = layout.fits && layout.transposed && !shape_.has_bias;
   if (transposed_) shape_ = transposed(shape_);

@@ -30,8 +30,9 @@ class TaskBody {
   // Performs the work, starts it, or checks whether it is done. Returns whether the work is done.
   // If it is not, the stream calls poll() again. Throws if the work has failed.
   virtual bool poll() = 0;
-  // Ends the task without its work. After the run has failed, the stream calls skip() instead of
-  // poll(), even if poll() has started the work. Returns false if skip() must be called again.
+  // Ends the task without doing the rest of its work. After the run has failed, the stream calls
+  // skip() instead of poll(), even if poll() has started the work. Returns false if skip() must be
+  // called again.
   virtual bool skip() { return true; }
   // Returns whether the work is a group of communication operations.
   virtual bool communicates() const { return false; }
@@ -60,9 +61,9 @@ class Task {
   // Returns whether step() was called.
   bool polled() const { return polled_; }
   StreamPoint waitsFor() const { return body_->waitsFor(); }
-  // Calls poll() or skip() of the body once, and reports an exception to Issue::errors (without it,
-  // to stderr). Calls the observer before the first poll and after the last one. Returns true if
-  // the task is done or has failed.
+  // Calls poll() or skip() of the body once. If the body throws, reports the exception to
+  // Issue::errors, or prints it to stderr if `errors` is nullptr. Calls the observer before the
+  // first poll and after the last one. Returns true if the task is done or has failed.
   bool step() noexcept;
 
  private:

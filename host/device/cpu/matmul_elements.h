@@ -27,7 +27,7 @@ struct F8e5m2 {
 struct F8 {
   uint8_t bits;
 };
-struct Byte {
+struct Byte {  // a bool
   uint8_t value;
 };
 

@@ -31,16 +31,17 @@ class PreparedBf16Matmul {
   virtual void run(const void* a, const void* b, void* c, void* workspace) const = 0;
 };
 
-// The entry points of the module libheddle_onednn. The module exports
-// `extern "C" const MatmulLibrary* heddleOneDnnModule()`. All functions compute on the calling
-// thread only, and give the same bits in every call with the same sizes and layouts.
+// The entry points of the module libheddle_onednn. The module exports `extern "C" const
+// MatmulLibrary* heddleOneDnnModule()`. All functions compute on the calling thread only, and give
+// the same bits in every call with the same operands, sizes and layouts.
 struct MatmulLibrary {
   // Returns the version of oneDNN, such as 2.6.3.
   std::string (*version)();
   // Computes c = a x b, or c += a x b if `adds` is true. c is row-major.
   void (*multiply)(const Operand<float>& a, const Operand<float>& b, bool adds, float* c,
                    int64_t ldc, int64_t m, int64_t n, int64_t k);
-  // Returns nullptr if oneDNN has no fast implementation for this CPU or for these layouts.
+  // Prepares a matrix product. Returns nullptr if oneDNN has no fast implementation for this CPU or
+  // for these layouts.
   std::unique_ptr<const PreparedBf16Matmul> (*prepare)(const Bf16Matmul& product);
 };
 
@@ -48,9 +49,9 @@ struct MatmulLibrary {
 const MatmulLibrary* findOneDnn(std::string& why);
 
 // Returns oneDNN, or nullptr if OpenBLAS is to compute all floats. `Any` means the library that
-// $HEDDLE_CPU_MATMUL names, or else oneDNN if its module can be loaded. Throws UserError if
-// `wanted` or the variable names oneDNN and its module cannot be loaded. Also throws UserError if
-// the variable has a value that is neither onednn nor openblas.
+// $HEDDLE_CPU_MATMUL names, or else oneDNN if its module can be loaded, or else OpenBLAS. Throws
+// UserError if `wanted` or the variable names oneDNN and its module cannot be loaded. Also throws
+// UserError if the variable has a value that is neither onednn nor openblas.
 const MatmulLibrary* matmulLibrary(CpuMatmulLibrary wanted);
 
 }  // namespace heddle::host::matmul

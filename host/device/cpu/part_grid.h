@@ -29,11 +29,11 @@ inline PartGrid partGrid(int64_t batches, int64_t m, int64_t n, int64_t k, int64
   // An axis with more elements is first split into ranges of at most this length. If each range is
   // divided into 4 parts along both axes, a part has at most kMostElements.
   constexpr int64_t kMostSplit = 4096;
-  // The search tries all divisions of a range into at most this many parts. It tries more divisions
-  // if there are many threads.
+  // The search divides each range of rows into i parts and each range of columns into j parts. It
+  // tries all pairs with i * j up to this number, or up to 4 per thread if that is more.
   constexpr int64_t kLeastTried = 16;
-  // A library copies the rows and the columns of a part before it multiplies them. Copying an
-  // element takes about as long as this number of multiplications.
+  // Before a library computes a part, it copies the rows of a and the columns of b that the part
+  // needs. Copying an element takes about as long as this number of multiplications.
   constexpr double kCopyCost = 48;
   constexpr double kPartCost = 1 << 19;  // time to begin a part, in multiplications
   const auto sizeOf = [](int64_t extent, int64_t parts, int64_t step) {

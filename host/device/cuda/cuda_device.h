@@ -20,15 +20,16 @@
 namespace heddle::host {
 
 // Allocates from CUDA's default memory pool of a GPU. The constructor sets the pool to keep freed
-// memory. Small freed blocks are reused on the same stream without a call of CUDA (KeptBlocks).
+// memory. KeptBlocks keeps small freed blocks, so that an allocation on the same stream needs no
+// cudaMallocAsync.
 class CudaAllocator : public Allocator {
  public:
   explicit CudaAllocator(int device);
   // Requires that the caller has waited for all work of the device.
   ~CudaAllocator() override;
   // Throws std::bad_alloc if there is not enough memory. what() then contains the CUDA call, the
-  // size and the free memory. If there are kept blocks, the call first waits for the device, frees
-  // these blocks and tries again.
+  // size and the free memory. If memory is short and there are kept blocks, the call first waits
+  // for the device, frees the kept blocks and tries again.
   void* allocate(int64_t bytes, Stream stream) override;
   void deallocate(void* memory, int64_t bytes, Stream stream) noexcept override;
   // Frees the kept blocks of a stream. Call this function before the stream is destroyed.
@@ -46,8 +47,8 @@ class CudaAllocator : public Allocator {
 //
 // Errors:     a call throws if the enqueuing itself fails. If a kernel fails while it runs, a later
 //             call throws the error, usually synchronize(). CUDA then returns this error from every
-//             call. If Issue::errors contains an error, the device enqueues no more work of the
-//             run.
+//             call. If Issue::errors contains an error, the device enqueues only host tasks of the
+//             run, and skips each of them when its turn comes.
 // Host tasks: the function that is passed to hostTask() must not call CUDA, because CUDA forbids
 //             calls from a host function of a stream.
 class CudaDevice : public Device {

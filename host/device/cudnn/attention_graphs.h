@@ -6,8 +6,8 @@
 namespace heddle::host::cudnn {
 
 // The common part of the forward and the backward graph of an attention (host/device/attention.h).
-// For cuDNN, all operands have the four axes [batch, heads, tokens, width]. A row means the scores
-// of one query, that is, of one token of q.
+// For cuDNN, all operands have the four axes [batch, heads, tokens, width]. A row consists of the
+// scores of one query, that is, of one token of q.
 class AttentionGraph {
  public:
   // Selects how cuDNN computes the graph. See Graph::plan().
@@ -30,7 +30,8 @@ class AttentionGraph {
   // Adds the scores: q k^T, multiplied by the scale. With a causal mask, the score of a masked key
   // is -inf.
   Graph::Tensor maskedScores(Graph::Tensor q, Graph::Tensor transposed_k);
-  // Enqueues the graph. `bindings` names the memory of the tensors; execute() adds the numbers.
+  // Enqueues the graph. `bindings` names the memory of the tensors; execute() itself adds the
+  // bindings of the scale and of -inf.
   void execute(cudnnHandle_t handle, std::vector<Graph::Binding> bindings, void* workspace) const;
 
   const cudnnDataType_t half_;  // type of q

@@ -59,8 +59,8 @@ class Graph {
   void reshape(Tensor operand, Tensor result);
 
   // Selects how cuDNN computes the graph: the first proposal of cuDNN's heuristic for which cuDNN
-  // can build an execution plan. Throws UserError if there is no such proposal. Do not add anything
-  // to the graph after this call.
+  // can build an execution plan. Tries at most 8 proposals, and throws UserError if all of them
+  // fail. Do not add anything to the graph after this call.
   void plan(cudnnHandle_t handle);
   int64_t workspaceBytes() const { return workspace_bytes_; }
 

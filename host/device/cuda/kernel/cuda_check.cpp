@@ -15,7 +15,8 @@ void checkCublas(cublasStatus_t status, const char* api) {
 
 namespace {
 
-// The current device of this thread, if a guard exists; otherwise -1.
+// The current device of this thread, if makeCurrent() has set it and restoreCurrent() has not been
+// called yet; otherwise -1.
 thread_local int known_device = -1;
 
 // Returns the current CUDA device of the thread. The driver answers in a third of the time of

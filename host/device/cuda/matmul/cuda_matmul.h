@@ -22,9 +22,9 @@ namespace heddle::host {
 // cuBLASLt computes:
 // - matrix products of f32, f64, f16 and bf16. Sums of f64 elements are accumulated in f64, all
 //   other sums in f32. f32 operands keep their precision, unless tf32 is requested.
-// - matrix products of f8, if libraryPart() (host/device/fallback_matmul.h) allows it, without fast
-//   accumulation. cuBLASLt then adds partial sums in f32. On sm_90, the tensor cores compute each
-//   partial sum with fewer bits than f32 has.
+// - matrix products of f8, if libraryPart() (host/device/fallback_matmul.h) allows it and cuBLASLt
+//   has an algorithm. Fast accumulation is off. cuBLASLt then adds partial sums in f32. On sm_90,
+//   the tensor cores compute each partial sum with fewer bits than f32 has.
 // - the bias and the activation, as epilogues of these matrix products. There are two exceptions:
 //   the gelu of f64, and the bias and activation of f8 with an f32 result. In these cases, one of
 //   heddle's own kernels runs after cuBLASLt.

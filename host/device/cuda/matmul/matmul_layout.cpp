@@ -85,9 +85,9 @@ class Layouting {
 
   bool isFloat8Product() const { return isFloat8(shape_.a_dtype); }
 
-  // Returns whether cuBLASLt can use an operand in place. Only f8 has restrictions: a and c must
-  // have dense rows, b must have dense columns (`transposed`), and alignments and strides must be
-  // multiples of 16 bytes.
+  // Returns whether cuBLASLt can use an operand in place, if its layout fits (MatrixLayout::fits).
+  // Only f8 has further restrictions: a and c must have dense rows, b must have dense columns
+  // (`transposed`), and alignments and strides must be multiples of 16 bytes.
   bool inVectors(const MatrixLayout& layout, bool transposed, const MatmulShape::Matrix& matrix,
                  int64_t alignment, DType dtype) const {
     if (!isFloat8Product()) return true;

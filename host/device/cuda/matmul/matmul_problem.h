@@ -39,7 +39,7 @@ struct MatmulProblem {
   std::string sizes() const;
 };
 
-// Parses a result of MatmulProblem::text(). Throws InternalError for any other text.
+// Parses a result of MatmulProblem::text(). Throws InternalError if it cannot parse the text.
 MatmulProblem parseProblem(const std::string& text);
 
 // Returns the problem with each alignment reduced to at most `bytes`, but not below the size of an
