@@ -9,7 +9,7 @@ namespace heddle {
 struct ReshardStep;
 
 // Returns the layout of a value in memory, as far as it is known before a run. The layout is the
-// order of the axes, outermost first, and the places of gaps between elements:
+// order of the axes, outermost first, and for each axis whether gaps separate its elements. Rules:
 //  - The result of a kernel, library call or collective has the order TensorView::allocationOrder()
 //    (ir/types/tensor.h) and no gaps.
 //  - An input has its observed layout (Layout::observed). Without one it is row-major.
@@ -51,14 +51,14 @@ std::optional<AxisOrder> orderWithoutGaps(const std::optional<Layout::Observed>&
 // Returns orderWithoutGaps() of elementLayout().
 std::optional<AxisOrder> elementOrder(const Fusion& fusion, ValueId id);
 
-// Returns elementOrder(), or nullopt if the value is the result of a collective or a permuted view
-// of one. The memory of this result is padded for the collective that wrote it, and the next
-// collective may need padding of a different size.
+// Returns elementOrder(), or nullopt if the value is the result of a collective, or a permuted view
+// of such a result. The memory of the result is padded for the collective that wrote it, and the
+// next collective may need padding of a different size.
 std::optional<AxisOrder> memoryOrder(const Fusion& fusion, ValueId id);
 
-// Returns whether the result `to` of an all-to-all has gaps. Returns false for every other step.
-// The kernel after an all-to-all pads each of the joined blocks. The padding becomes gaps if the
-// blocks may be uneven and the joined axis is not the outermost axis in memory.
+// Returns whether the result `to` of an all-to-all has gaps. Returns false for every other step. An
+// all-to-all transfers blocks of equal size. If the joined blocks may be uneven, they are therefore
+// padded. The padding becomes gaps if the joined axis is not the outermost axis in memory.
 bool hasGaps(const ReshardStep& step, const Sharding& from, const TensorView& to);
 
 // Returns the value of which `id` is a permuted view, or `id` if it is no permuted view. The memory
