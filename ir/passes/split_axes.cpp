@@ -15,7 +15,7 @@ namespace {
 
 using Sizes = std::vector<Size>;
 
-// Identifies one axis of one value. One axis of each class also identifies the class.
+// Identifies one axis of one value. One axis of each class (AxisClasses) also identifies the class.
 using Node = size_t;
 
 // A reshape that splits or merges one axis.
@@ -112,7 +112,7 @@ class AxisClasses {
     return false;
   }
 
-  // Returns whether the expression runs in a kernel and works on any number of axes.
+  // Returns whether the expression runs in a kernel and can be rebuilt on split axes.
   bool isKernelOp(const Expression& expr) const {
     const OpKind kind = expr.op->kind;
     return !isHostScalar(fusion_, expr) && roleOf(kind) == OpRole::Kernel && kind != OpKind::Index;

@@ -111,8 +111,8 @@ ReduceOp combinationOf(const Expression& expr) {
 
 }  // namespace
 
-// Returns each mesh once: first the mesh of the result, if it has one, then the meshes of the
-// askers in their order.
+// Returns each mesh once: first the mesh of the result, if the result has a sharding, then the
+// meshes of the askers in the order of `askers`.
 std::vector<MeshId> LocalShardingPlanner::meshesOf(const std::vector<Asker>& askers,
                                                    const std::optional<Sharding>& result) {
   std::vector<MeshId> meshes;
