@@ -102,9 +102,8 @@ class Fusion {
   const TensorView& tensor(ValueId id) const { return value(id).tensor; }
   std::optional<ValueId> find(std::string_view name) const;
 
-  // The sharding and the layout of a value may change after FusionBuilder has created it. Its dtype
-  // and its domain do not change, except that compiling replaces
-  // symbols in extents.
+  // The sharding and the layout of a value may change after FusionBuilder has created it. The dtype
+  // and the domain do not change, except that compiling replaces symbols in extents.
   void setSharding(ValueId id, std::optional<Sharding> sharding);
   Layout& layout(ValueId id) { return values_.at(id).tensor.layout; }
 
