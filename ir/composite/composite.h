@@ -21,6 +21,8 @@
 // Axes:     a negative axis counts from the end. A tensor without axes counts as a tensor with one
 //           axis and one element; the axis argument is then 0 or -1. sliceAxis(), select(),
 //           chunk(), cat() and glu() refuse a tensor without axes.
+// Grads:    a function named ...Backward returns gradients. Its operand `dy` (or `dloss`) is the
+//           gradient with respect to the result of the forward function.
 // Errors:   UserError with the name of the composite, its operand and the source line.
 namespace heddle {
 
@@ -66,7 +68,7 @@ ValueId all(FusionBuilder& b, ValueId x, const Axes& axes = {}, bool keepdim = f
 ValueId argmax(FusionBuilder& b, ValueId x, std::optional<int64_t> axis = {}, bool keepdim = false);
 ValueId argmin(FusionBuilder& b, ValueId x, std::optional<int64_t> axis = {}, bool keepdim = false);
 // torch.logsumexp: log(sum(exp(x - m))) + m, where m is the maximum of x, or 0 if the maximum is
-// infinite.
+// infinite. Integers and bools are first cast to f32.
 ValueId logsumexp(FusionBuilder& b, ValueId x, const Axes& axes = {}, bool keepdim = false);
 
 // Returns the value of `size` as an i64 scalar, computed by ops on scalars. The value may be
@@ -87,9 +89,10 @@ ValueId unsqueeze(FusionBuilder& b, ValueId x, int64_t axis);
 ValueId transpose(FusionBuilder& b, ValueId x, int64_t axis0, int64_t axis1);
 // torch.flatten: merges the axes start to end, both included, into one.
 ValueId flatten(FusionBuilder& b, ValueId x, int64_t start = 0, int64_t end = -1);
-// Returns x[start:stop:step] along one axis, as a Python slice does. Negative numbers count from
-// the end. Other bounds outside of the axis are clamped, also expressions that are negative in a
-// run. Without `stop` the slice ends at the end of the axis. `step` must be positive.
+// Returns x[start:stop:step] along one axis, as a Python slice does. A negative number counts from
+// the end. A bound that is an expression never counts from the end. Bounds outside of the axis are
+// clamped: an expression that is negative in a run counts as 0. Without `stop` the slice ends at
+// the end of the axis. `step` must be positive.
 ValueId sliceAxis(FusionBuilder& b, ValueId x, int64_t axis, std::optional<Size> start = {},
                   std::optional<Size> stop = {}, int64_t step = 1);
 // torch.select: selects element `index` of an axis and removes the axis. A negative number counts
@@ -325,7 +328,7 @@ ValueId rope(FusionBuilder& b, ValueId x, double base = 10000);
 
 struct AttentionOptions {
   bool causal = false;          // true: query i attends only to the keys 0 .. i
-  std::optional<double> scale;  // default: 1 / sqrt(e)
+  std::optional<double> scale;  // default: 1 / sqrt(e), where e is the last extent of q
   bool gqa = false;             // true: several heads of q share one head of k and v
 };
 // torch.nn.functional.scaled_dot_product_attention of q[..., l, e], k[..., s, e] and v[..., s, d].
