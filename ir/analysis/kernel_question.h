@@ -72,10 +72,10 @@ class KernelQuestion {
     std::vector<ValueId> stored;
   };
   // Returns the four parts into which codegen/families/columns.h may divide a segment. The first
-  // part is a kernel that reduces the rows, computes all outputs that need no column reduction, and
-  // computes the operands of the column reductions. The other three parts are an alternative for
-  // sizes that this kernel does not support. They are separate kernels: one for the values per row
-  // that column reductions need, one for the column reductions, and one for all other outputs.
+  // part is a kernel that reduces the rows. It computes all outputs that need no column reduction,
+  // and the operands of the column reductions. The other three parts are an alternative for sizes
+  // that this kernel does not support. They are separate kernels: one for the values per row that
+  // column reductions need, one for the column reductions, and one for all other outputs.
   std::vector<Part> parts(const std::vector<ValueId>& stored) {
     std::vector<ValueId> of_rows;
     std::vector<ValueId> of_columns;
@@ -340,7 +340,8 @@ class KernelQuestion {
     return kind == OpKind::Expand || kind == OpKind::Full || kind == OpKind::Iota;
   }
 
-  // Returns the axes of the result of an Index expression whose extents follow from operand 0.
+  // Returns some axes of the result of an Index expression: the axes whose extents follow from
+  // operand 0.
   AxisSet axesWithExtent(const Expression& index) {
     AxisSet axes;
     for (const IndexedAxis& indexed : indexedAxesOf(fusion_, index)) {

@@ -16,9 +16,9 @@ struct ReshardStep;
 //  - The layout of a permute, slice or reshape follows from the layout of the operand, because the
 //    result is a view. Exception: a reshape for which isReshapeView() is false reads a copy, and is
 //    row-major.
-//  - The result is nullopt for a diagonal, for a shard that is a view of a replicated tensor, and
-//    for a permute or slice of such a value. The result of an all-to-all is nullopt if hasGaps() is
-//    true.
+//  - The layout of these values is unknown (nullopt): a diagonal, a shard that is a view of a
+//    replicated tensor, and the result of an all-to-all for which hasGaps() is true. The layout of a
+//    permute or slice of such a value is unknown too.
 // Two kinds of padding do not count as gaps:
 //  - The padding at the end of a shard, if the devices do not divide the axis evenly.
 //  - The padding after the last element of the outermost axis. It exists if a collective wrote the
@@ -39,9 +39,9 @@ std::optional<Layout::Observed> elementLayout(const Fusion& fusion, ValueId id,
 Layout::Observed layoutOfView(const Fusion& fusion, const Expression& view,
                               const Layout::Observed& operand);
 
-// Returns whether the reshape is a view of an operand with this layout: the operand is row-major
-// without gaps, or the axes that the reshape merges are neighbours in memory without gaps between
-// them (reshapeInMemory() in ir/analysis/reshape_order.h).
+// Returns whether the reshape is a view of an operand with this layout. This is the case if the
+// operand is row-major without gaps. It is also the case if the axes that the reshape merges are
+// neighbours in memory without gaps between them (reshapeInMemory() in ir/analysis/reshape_order.h).
 bool isReshapeView(const Fusion& fusion, const Expression& reshape,
                    const Layout::Observed& operand);
 

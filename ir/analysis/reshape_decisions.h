@@ -16,10 +16,11 @@ struct AxisStep {
   bool operator==(const AxisStep&) const = default;
 };
 
-// The splits and merges of a reshape whose sizes depend on scalars. The sizes of a run decide them,
-// but a decision contains no sizes: {8, 15, 7} -> {8, 3, 35} and {8, 15, 7} -> {8, 5, 21} give
-// equal decisions. The steps of `first` are on the axes of the operand, and their axes do not
-// overlap. The steps of `then` are on the axes of the result of `first`.
+// The splits and merges of a reshape whose sizes depend on scalars. The sizes of a run decide the
+// splits and merges, but a decision contains no sizes. For example, {8, 15, 7} -> {8, 3, 35} and
+// {8, 15, 7} -> {8, 5, 21} give equal decisions. The steps of `first` are on the axes of the
+// operand, and their axes do not overlap. The steps of `then` are on the axes of the result of
+// `first`.
 struct ReshapeDecision {
   enum class Kind : uint8_t {
     Steps,  // `first` and `then` contain the steps

@@ -24,9 +24,9 @@ struct ReshardStep {
     ReduceScatter,  // partial over some mesh axes -> one logical axis is sharded over them
     AllToAll,       // the innermost mesh axes of one logical axis move to a second logical axis
     // Between meshes:
-    Transfer,   // same sharding, disjoint meshes: device i of the first sends to i of the second
-    Broadcast,  // replicated on one mesh -> replicated on the other mesh
-    GatherTo,   // one logical axis is sharded over a full mesh -> unsharded on one device
+    Transfer,     // same sharding, disjoint meshes: device i of the first sends to i of the second
+    Broadcast,    // replicated on one mesh -> replicated on the other mesh
+    GatherTo,     // one logical axis is sharded over a full mesh -> unsharded on one device
     ScatterFrom,  // replicated on one mesh -> one logical axis is sharded over all of the other
                   // mesh
     Compound,     // a change that needs several steps

@@ -46,9 +46,9 @@ struct VarMean {
 // torch.var_mean.
 VarMean varMean(FusionBuilder& b, ValueId x, const Axes& axes = {}, double correction = 1,
                 bool keepdim = false);
-// The results of welford(), which computes the quantities of Welford's method: the average, the sum
-// of squared differences from the average (m2), and the number of elements (i64). welford() needs
-// two sweeps over the data.
+// The results of welford(): the average, the sum of squared differences from the average (m2), and
+// the number of elements (i64). These are the quantities of Welford's method. welford() needs two
+// sweeps over the data.
 struct Welford {
   ValueId average;
   ValueId m2;
@@ -118,8 +118,8 @@ ValueId ones(FusionBuilder& b, std::vector<Size> sizes, DType dtype = DType::F32
 // start, stop and step are integers, otherwise f32. The numbers are computed in f64 if one of the
 // three is not an integer and the dtype is a float type, otherwise in i64. If none of the three is
 // a float, `start` and `stop` may be expressions of sizes and scalars. `step` must always be a
-// number. A `step` whose sign does not lead from start to stop gives no elements if a bound is such
-// an expression. Otherwise it is an error, as in PyTorch.
+// number. If the sign of `step` does not lead from start to stop, the result has no elements if a
+// bound is such an expression. If all bounds are numbers, it is an error, as in PyTorch.
 using ArangeBound = std::variant<Size, double>;
 ValueId arange(FusionBuilder& b, const ArangeBound& start, const ArangeBound& stop,
                const ArangeBound& step = Size(1), std::optional<DType> dtype = {});
@@ -158,12 +158,12 @@ Sorted topk(FusionBuilder& b, ValueId x, const Size& k, int64_t axis = -1, bool 
             std::optional<int64_t> most = {});
 
 // --- random --------------------------------------------------------------------------------------
-// The random bits come from the ops philox32 and philox64, whose `index` is the row-major index of
-// the element in the unsharded tensor. philox32 gives each element a number w below 2^32, philox64
-// a number W of 64 bits. The random bits, and the results of all functions except normal(), are
-// therefore equal on every backend and for every sharding. The results of normal() differ between
-// backends, because log and cos differ. Seed and offset are i64 scalars. Two tensors with the same
-// seed need different offsets; otherwise they contain the same bits.
+// The random bits come from the ops philox32 and philox64. Their operand `index` is the row-major
+// index of the element in the unsharded tensor. philox32 gives each element a number w below 2^32,
+// and philox64 a number W of 64 bits. The random bits are therefore equal on every device and for
+// every sharding. The same is true for the results of all functions except normal(), because log
+// and cos differ between devices. Seed and offset are i64 scalars. Two tensors with the same seed
+// need different offsets; otherwise they contain the same bits.
 
 struct Philox {
   ValueId seed;

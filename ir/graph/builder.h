@@ -198,8 +198,8 @@ class FusionBuilder {
   // computes it. A value may be several outputs with different orders. Throws UserError if the
   // value does not exist. With `order`, also throws if the value is a scalar, or if `order` does
   // not list each axis of the value once. With `reuse`, the output is stored in the memory of an
-  // input: the tensor that the caller passes for this input then holds the result, in the memory
-  // order of the tensor. Throws UserError in these cases:
+  // input. The tensor that the caller passes for this input then holds the result, and keeps its
+  // memory order. With `reuse`, throws UserError in these cases:
   //  - `reuse->input` is not an input, or the output or the input is a scalar.
   //  - The dtypes or the sizes of the output and the input differ. If only a run can tell whether
   //    two sizes are equal, the function adds a guard (SizeGuard).

@@ -5,7 +5,7 @@
 namespace heddle {
 
 // Replaces a pad along an axis if the low width contains a scalar, but the sum of the low and high
-// width contains none, as in `pad(%x, 0.0, lows=[%i], highs=[-%i])`. Such a pad only shifts
+// width contains none. An example is `pad(%x, 0.0, lows=[%i], highs=[-%i])`. Such a pad only shifts
 // elements: no size depends on the scalar. The widths of a pad are part of a plan, so each value of
 // the scalar would need a separate plan. In the replacement, the scalar is an operand of a kernel:
 //

@@ -14,9 +14,11 @@ struct KnownOrder {
   // stretched axes and the axes of generated tensors (full, iota). These axes have no memory order
   // to follow.
   std::vector<bool> in_memory;
-  // Whether results may follow the order. False in these cases, except if the user requires the
-  // order: a collective needs the order, an earlier pass has set it as a hint (followOrders decides
-  // which results follow these orders), or a `set` copies or moves the value.
+  // Whether results may follow the order. True if the user requires the order. Otherwise false in
+  // these cases:
+  //  - A collective needs the order, or an earlier pass has set it as a hint. followOrders then
+  //    decides which results follow it.
+  //  - A `set` copies or moves the value.
   bool is_followed = true;
   std::string from;  // the origin of the order: "input %x", "required order of %y"
 };

@@ -12,9 +12,9 @@ namespace heddle {
 //    but the collective may need the separate, padded memory.
 //  - A reshape needs a row-major operand if it is not a view of memory in the hinted order
 //    (reshapeInMemory() in ir/analysis/reshape_order.h).
-//  - A matrix product needs its batch axes to be outermost and in ascending order: only then does a
-//    library compute all batches in one call. In a matrix product [b, m, k] x [k, n], either of b
-//    and m may be outermost, because the library treats them as one axis.
+//  - A matrix product needs its batch axes to be outermost and in ascending order. Only then can a
+//    library compute all batches in one call. In a matrix product [b, m, k] x [k, n], b or m may be
+//    outermost, because the library treats the two as one axis.
 // Kernels are checked later, after segmentation (ir/segment/settle_orders.h).
 class OrderRefusals {
  public:

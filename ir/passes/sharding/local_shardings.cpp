@@ -51,9 +51,9 @@ class SpaceGrants {
         space_(shardable.map.space.size()) {}
 
   // Grants the claims of one value if the mesh axes are still free. Returns false if a claim
-  // conflicts with an earlier one. Claims that can never be granted are ignored: the axis cannot be
-  // split, or a reshape splits or merges it and the blocks may be uneven. `asked` says which axes
-  // of the value the user asked to be sharded.
+  // conflicts with an earlier one. Ignores claims that can never be granted. In such a claim, the
+  // axis cannot be split, or a reshape splits or merges the axis and the blocks may be uneven.
+  // `asked` says which axes of the value the user asked to be sharded.
   bool grant(const Sharding& state, const std::vector<int>& axes, const std::vector<bool>& asked) {
     bool all = true;
     for (size_t axis = 0; axis < axes.size(); ++axis) {
