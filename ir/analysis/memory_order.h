@@ -17,8 +17,8 @@ struct ReshardStep;
 //    result is a view. Exception: a reshape for which isReshapeView() is false reads a copy, and is
 //    row-major.
 //  - The layout of these values is unknown (nullopt): a diagonal, a shard that is a view of a
-//    replicated tensor, and the result of an all-to-all for which hasGaps() is true. The layout of a
-//    permute or slice of such a value is unknown too.
+//    replicated tensor, and the result of an all-to-all for which hasGaps() is true. The layout of
+//    a permute or slice of such a value is unknown too.
 // Two kinds of padding do not count as gaps:
 //  - The padding at the end of a shard, if the devices do not divide the axis evenly.
 //  - The padding after the last element of the outermost axis. It exists if a collective wrote the
@@ -41,7 +41,8 @@ Layout::Observed layoutOfView(const Fusion& fusion, const Expression& view,
 
 // Returns whether the reshape is a view of an operand with this layout. This is the case if the
 // operand is row-major without gaps. It is also the case if the axes that the reshape merges are
-// neighbours in memory without gaps between them (reshapeInMemory() in ir/analysis/reshape_order.h).
+// neighbours in memory without gaps between them (reshapeInMemory() in
+// ir/analysis/reshape_order.h).
 bool isReshapeView(const Fusion& fusion, const Expression& reshape,
                    const Layout::Observed& operand);
 
