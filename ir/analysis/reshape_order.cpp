@@ -138,7 +138,8 @@ Layout::Observed layoutOfGroups(const std::vector<ReshapeGroup>& groups,
     for (size_t axis = group.out_begin; axis < group.out_end; ++axis) {
       result.order.push_back(static_cast<int64_t>(axis));
     }
-    // The innermost axes of both sides, not counting axes of one element, have the same stride.
+    // The innermost axes of operand and result, not counting axes of one element, have the same
+    // stride.
     size_t inner = group.in_end;
     while (inner > group.in_begin && isUnit(in, inner - 1)) --inner;
     if (inner == group.in_begin || layout.contiguous[inner - 1]) continue;

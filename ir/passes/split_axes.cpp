@@ -218,8 +218,9 @@ class AxisClasses {
     }
   }
 
-  // An index expression computes its result in a kernel, but the pass cannot rebuild it on split
-  // axes. A reshape of its result would separate the kernel from the readers.
+  // Blocks the axes of index expressions. Their results are computed in kernels, but the pass
+  // cannot rebuild these expressions on split axes. A reshape of such a result would separate the
+  // kernel from the readers. Also blocks the axis of an iota.
   void blockIndexed(const Expression& expr) {
     const ValueId out = expr.outputs[0];
     if (expr.op->kind == OpKind::Iota) blocked_[find(first_[out] + expr.axis())] = true;
