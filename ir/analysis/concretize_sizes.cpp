@@ -146,8 +146,8 @@ class SizeConcretizer {
     return now;
   }
 
-  // Copies the layout, the shardings and the line of the old value to `now`. `now` then stands for
-  // the old value.
+  // Copies the layout, the shardings and the line of the old value to `now`. Expressions that are
+  // copied later then read `now` instead of the old value.
   void keepProperties(ValueId now, ValueId old) {
     const Value& from = fusion_.value(old);
     Value& to = rewriter_.fusion().mutableValue(now);

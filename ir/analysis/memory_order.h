@@ -62,8 +62,9 @@ std::optional<AxisOrder> memoryOrder(const Fusion& fusion, ValueId id);
 // padded. The padding becomes gaps if the joined axis is not the outermost axis in memory.
 bool hasGaps(const ReshardStep& step, const Sharding& from, const TensorView& to);
 
-// Returns the value of which `id` is a permuted view, or `id` if it is no permuted view. The memory
-// order of either value determines the memory order of the other value.
+// Returns the value of which `id` is a permuted view, or `id` if it is no permuted view. A permuted
+// view is the result of one or several permutes. The memory order of either value determines the
+// memory order of the other value.
 ValueId baseOf(const Fusion& fusion, ValueId id);
 
 // Returns the value of which `id` is a view, possibly a view of a view, or `id` if it is no view.

@@ -161,9 +161,9 @@ Sorted topk(FusionBuilder& b, ValueId x, const Size& k, int64_t axis = -1, bool 
 // The random bits come from the ops philox32 and philox64. Their operand `index` is the row-major
 // index of the element in the unsharded tensor. philox32 gives each element a number w below 2^32,
 // and philox64 a number W of 64 bits. The random bits are therefore equal on every device and for
-// every sharding. The same is true for the results of all functions except normal(), because log
-// and cos differ between devices. Seed and offset are i64 scalars. Two tensors with the same seed
-// need different offsets; otherwise they contain the same bits.
+// every sharding. The same is true for the results of all functions except normal(): log and cos
+// differ between devices. Seed and offset are i64 scalars. Two tensors with the same seed need
+// different offsets; otherwise they contain the same bits.
 
 struct Philox {
   ValueId seed;
@@ -338,8 +338,8 @@ struct AttentionOptions {
 //  - mask (kNoValue: none): a float mask is added to the scores. A bool mask is true for the scores
 //    that are used. The mask is broadcast to [..., l, s].
 //  - The result is 0 for a query that attends to no key.
-//  - If operands have a half type, all ops compute in f32, as in PyTorch's math path. Scores and
-//    probabilities are not rounded. If cuDNN computes the attention, it rounds more: the
+//  - If operands have a half type, all ops compute in f32, as in PyTorch's math backend. Scores and
+//    probabilities are not rounded. If cuDNN computes the attention, it also rounds the
 //    probabilities to the half type.
 ValueId attention(FusionBuilder& b, ValueId q, ValueId k, ValueId v, ValueId mask = kNoValue,
                   const AttentionOptions& options = {});

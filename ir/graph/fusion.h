@@ -70,7 +70,7 @@ struct OutputReuse {
 
 // A dataflow graph of tensor ops: a list of expressions in SSA form and in execution order.
 //
-// Copies:  a copy shares nothing with the original.
+// Copies:  a copy shares no mutable data with the original.
 // Checks:  FusionBuilder (ir/graph/builder.h) creates a Fusion and checks every op. Compiling
 //          checks the complete Fusion. All other functions rely on these checks.
 // Threads: several threads may read a Fusion at the same time.

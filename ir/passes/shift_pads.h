@@ -12,9 +12,9 @@ namespace heddle {
 //   %place = sub(iota(sizes=[n], axis=0), %i)
 //   where(0 <= %place and %place < size of %x, take(%x, %place, axis=0), 0.0)
 //
-// Every element keeps its bits, so -0.0 stays -0.0. A pad remains for the other axes. An op that
-// reads at computed indices needs its operand in memory, so a pad of several axes may become
-// several kernels. These pads do not change:
+// Every element keeps its bits, so -0.0 stays -0.0. If the widths of other axes are not 0, a pad
+// along these axes remains. An op that reads at computed indices needs its operand in memory, so a
+// pad of several axes may become several kernels. These pads do not change:
 // - A pad of an f8 tensor, because `where` accepts no f8.
 // - A pad along an axis that is sharded, or that propagateSharding may shard. A take along a
 //   sharded axis would sum the results of all ranks, but a pad needs only an allgather.
