@@ -13,7 +13,8 @@ namespace heddle {
 // sizes. A record has two parts:
 //  - For each symbolic size (a size with a `?`, Fusion::symbolic_sizes): whether it is 1. If it is
 //    1, the axes of this size broadcast. Otherwise they are ordinary axes.
-//  - For each reshape whose sizes depend on scalars: its splits and merges.
+//  - For each reshape whose sizes contain the values of scalars, such as `%n`: its splits and
+//    merges.
 struct SizeDecisions {
   struct Decision {
     std::string symbol;
