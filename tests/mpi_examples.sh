@@ -40,7 +40,7 @@ for name in sp_mlp layer_norm_sharded embedding_vocab_sharded attention_tp trans
   all_reshardings; do
   check "$name.fusion"
 done
-if [ $((ranks % 2)) -eq 0 ]; then check dp_tp_2d.fusion; else refuse "the job has $ranks rank(s), not a multiple of 2" dp_tp_2d.fusion; fi
+if [ $((ranks % 2)) -eq 0 ]; then check dp_tp_2d.fusion; else refuse "the job has $ranks rank(s), but must have a multiple of 2" dp_tp_2d.fusion; fi
 if [ "$ranks" -ge 4 ]; then check between_meshes.fusion; else refuse ", the job has $ranks rank(s)" between_meshes.fusion; fi
 # Other tests run this example on fewer ranks.
 [ "$ranks" -lt 4 ] || check moe_dispatch_combine.hostir

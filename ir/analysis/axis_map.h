@@ -23,9 +23,10 @@ struct AxisMap {
   //  - an axis that a slice shortens, or that a reshape regroups (splits into several axes, or
   //    merges with neighbouring axes)
   //  - an axis of one element that a reduction keeps (`keepdim`)
-  //  - the axes of which a diagonal is taken
+  //  - the two axes of which `diagonal` takes the diagonal
   //  - an axis along which an op reads or writes at computed indices
-  //  - an axis along which an op needs all elements at once (cumsum, argsort)
+  //  - an axis along which an op needs all elements at once (cumsum, argsort, scatter)
+  //  - every axis of the operand of `size`, which reads no element
   static constexpr int kNone = -1;
   std::vector<IterDomain> space;
   std::vector<std::vector<int>> inputs;  // [operand][logical axis]; a scalar has an empty list

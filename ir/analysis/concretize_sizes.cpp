@@ -146,7 +146,8 @@ class SizeConcretizer {
     return now;
   }
 
-  // Copies all properties of the old value to `now`, except its domain.
+  // Copies the layout, the shardings and the line of the old value to `now`. Expressions that are
+  // copied later then read `now` instead of the old value.
   void keepProperties(ValueId now, ValueId old) {
     const Value& from = fusion_.value(old);
     Value& to = rewriter_.fusion().mutableValue(now);

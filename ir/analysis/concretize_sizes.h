@@ -11,9 +11,10 @@ namespace heddle {
 // A record of the decisions about a fusion that depend on the sizes of a run. Runs with equal
 // records share a host program. A record contains no sizes, so a program stays valid for many
 // sizes. A record has two parts:
-//  - For each symbolic size (Fusion::symbolic_sizes): whether it is 1. If it is 1, its axes
-//    broadcast; if not, they are ordinary axes.
-//  - For each reshape whose sizes depend on scalars: its splits and merges.
+//  - For each symbolic size (a size with a `?`, Fusion::symbolic_sizes): whether it is 1. If it is
+//    1, the axes of this size broadcast. Otherwise they are ordinary axes.
+//  - For each reshape whose sizes contain the values of scalars, such as `%n`: its splits and
+//    merges.
 struct SizeDecisions {
   struct Decision {
     std::string symbol;
@@ -29,29 +30,29 @@ struct SizeDecisions {
 };
 
 // Returns the decisions for the sizes of a run. `sizes` must also contain the values of the scalars
-// that sizes use, such as `%n`. Throws UserError if a symbolic size has no value. Exception: a
-// scalar that no size contains needs no value.
+// that sizes use, such as `%n`. Throws UserError if a symbolic size has no value. Exception: the
+// symbolic size may be the value of a scalar that no size of the fusion contains.
 SizeDecisions decideSizes(const Fusion& fusion, const SizeBindings& sizes);
 
-// Returns the fusion without symbolic axes. Reshapes whose sizes depend on scalars become splits
-// and merges.
+// Returns the fusion with the decisions applied. The result has no symbolic sizes.
 //  - A symbolic size that is 1 becomes the constant 1. The builder then broadcasts the axes of this
 //    size.
-//  - All other sizes stay symbols. The builder adds guards: such a size must equal the size to
-//    which the other operands of an op are broadcast.
-//  - A reshape whose sizes depend on scalars may both split and merge axes. It becomes two
-//    reshapes. Usually the first one only splits axes, and the second one only merges axes.
-//    Otherwise the first one merges a group of axes that the second one splits. Guards require that
-//    every split axis is a multiple of its parts.
+//  - All other symbolic sizes become ordinary symbols, and their axes do not broadcast. If an op
+//    needs two such axes to have equal sizes, the builder adds a guard, a condition that every run
+//    checks.
+//  - If a reshape whose sizes depend on scalars both splits and merges axes, it becomes two
+//    reshapes. Usually the first one only splits axes, and the second one only merges axes. If no
+//    such splits exist, the first one merges a group of axes that the second one splits. Guards
+//    require that every split axis is a multiple of its parts.
 //  - Annotations are remapped or dropped (Fusion::inheritAnnotations()).
 //  - If a symbolic size is the value of a scalar %n, and is 1, a guard requires %n == 1 in every
 //    run.
-// Throws UserError if an op does not accept the decisions.
+// Throws UserError if FusionBuilder rejects an op with the decided sizes.
 Fusion concretizeSizes(Fusion fusion, const SizeDecisions& decisions);
 
 // Derives the decisions about symbolic sizes from `sizes` and applies only these. Reshapes do not
-// change, so the result serves all values of scalars. Returns the same fusion if it has no symbolic
-// size.
+// change, so the result is valid for all values of the scalars that are not symbolic sizes. Returns
+// the same fusion if it has no symbolic size.
 Fusion concretizeSizes(Fusion fusion, const SizeBindings& sizes);
 
 }  // namespace heddle

@@ -54,8 +54,9 @@ bool hasUnusualOutputs(const Fusion& segment) {
 }
 
 // The expressions of a part, including the scalar expressions that the part needs, and the inputs
-// of the part in the order of use. Parts with the same ops have the same order of expressions, even
-// if the segment computes shared scalars elsewhere.
+// of the part in the order of use. A scalar expression comes right before the first expression of
+// the part that needs it. Parts with the same ops therefore have the same order of expressions,
+// wherever the segment computes shared scalars.
 struct PartContents {
   std::vector<ExprId> exprs;
   std::vector<ValueId> inputs;
@@ -66,7 +67,8 @@ PartContents contentsOf(const Fusion& segment, const std::vector<ExprId>& comput
   PartContents contents;
   std::set<ValueId> seen;
   for (ExprId id : computed) {
-    // Add the expression, and the scalar expressions that it needs and no earlier expression needs.
+    // Add the expression. Also add the scalar expressions that it needs and that were not yet
+    // added.
     std::set<ExprId> added = {id};
     std::vector<ExprId> open = {id};
     while (!open.empty()) {
@@ -112,7 +114,7 @@ SegmentPart extractPart(const Fusion& segment, const std::vector<ExprId>& comput
 
 std::vector<std::vector<ExprId>> independentParts(const Fusion& segment) {
   ExprSets sets(segment.exprs().size());
-  IdVector<ValueId, ExprId> reader(segment.values().size(), kNoExpr);  // the last one so far
+  IdVector<ValueId, ExprId> reader(segment.values().size(), kNoExpr);  // the last reader so far
   std::vector<ExprId> computed;
   const IdVector<ExprId, bool> copied = copiedExprs(segment);
   for (ExprId id : segment.exprs().ids()) {

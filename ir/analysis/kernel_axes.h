@@ -13,12 +13,14 @@ using AxisNode = Id<struct AxisNodeTag>;      // one axis of one value
 using KernelAxis = Id<struct KernelAxisTag>;  // one axis of the kernel: a class of AxisNodes
 
 // A union-find structure of axes: the axes of all values that a set of expressions reads or writes.
-// Axes that correspond in an expression are in one class. Each class is one axis of the kernel.
+// Axes that correspond in an expression are in one class. Each class is one axis of the kernel,
+// except classes of axes with one element.
 class KernelAxes {
  public:
   explicit KernelAxes(const Fusion& fusion) : fusion_(fusion) {}
 
-  // Adds the axes of the value if it is new. Call this before other functions with this value.
+  // Adds the axes of the value, unless an earlier call has added them. Call this before other
+  // functions with this value.
   void touch(ValueId value) {
     size_t slot = slotOf(value);
     if (slots_[slot] != kEmpty) return;
@@ -56,8 +58,8 @@ class KernelAxes {
     parent_[std::max(a, b)] = std::min(a, b);
   }
 
-  // Numbers the classes. Call this after the last join() and before count(), numberOf() and
-  // classesOf().
+  // Numbers the classes whose axes have more than one element. Call this after the last join() and
+  // before count(), numberOf() and classesOf().
   void number() {
     numbers_.assign(parent_.size(), KernelAxis());
     classes_.reserve(parent_.size());
@@ -92,9 +94,9 @@ class KernelAxes {
     size_t count = 0;
   };
 
-  // Returns the slot of the value, or the empty slot where it belongs. The hash table uses linear
-  // probing. Segmentation creates many such tables, and std::unordered_map would allocate memory
-  // for each value.
+  // Returns the index in slots_ of the value, or the index of the empty entry where it belongs. The
+  // hash table uses linear probing. Segmentation creates many such tables, and std::unordered_map
+  // would allocate memory for each value.
   size_t slotOf(ValueId value) const {
     const size_t mask = slots_.size() - 1;
     size_t slot = value.index() * 0x9e3779b97f4a7c15u >> 32 & mask;

@@ -27,8 +27,8 @@ inline std::string describe(const Fusion& fusion, const Expression& expr) {
 
 // Checks whether a set of expressions can be one kernel, by the rules in
 // ir/analysis/kernel_rules.h. Call joinAxes() for each expression and then answer() once. answer()
-// returns "" if the expressions can be one kernel that stores `stored`, otherwise the reason why
-// they cannot.
+// returns "" if the expressions can be one kernel that stores the values in `stored`. Otherwise it
+// returns the reason why they cannot.
 class KernelQuestion {
  public:
   KernelQuestion(const Fusion& fusion, const std::vector<ExprId>& exprs)
@@ -72,10 +72,10 @@ class KernelQuestion {
     std::vector<ValueId> stored;
   };
   // Returns the four parts into which codegen/families/columns.h may divide a segment. The first
-  // part is a kernel that reduces the rows, computes all outputs that need no column reduction, and
-  // computes the operands of the column reductions. The other three parts are an alternative for
-  // sizes that this kernel does not support. They are separate kernels for the row values that
-  // column reductions need, the column reductions, and all other outputs.
+  // part is a kernel that reduces the rows. It computes all outputs that need no column reduction,
+  // and the operands of the column reductions. The other three parts are an alternative for sizes
+  // that this kernel does not support. They are separate kernels: one for the values per row that
+  // column reductions need, one for the column reductions, and one for all other outputs.
   std::vector<Part> parts(const std::vector<ValueId>& stored) {
     std::vector<ValueId> of_rows;
     std::vector<ValueId> of_columns;
@@ -106,8 +106,8 @@ class KernelQuestion {
   }
 
  private:
-  // Returns the expressions that compute `wanted` from `given` and from values that other kernels
-  // compute.
+  // Returns the expressions that compute `wanted` from `given` and from values that are computed
+  // outside of this kernel.
   Part partFor(const std::vector<ValueId>& wanted, const std::vector<ValueId>& given) const {
     Part part{{}, wanted};
     std::set<ValueId> needed(wanted.begin(), wanted.end());
@@ -125,9 +125,9 @@ class KernelQuestion {
     return part;
   }
 
-  // Returns the row values that the second part stores, and that the third and the fourth part
-  // read. Each of them has one element per row, depends on a reduction of rows, and is needed by
-  // `operands`.
+  // Returns the values that the second part of parts() stores, and that the third and the fourth
+  // part read. Each of these values has one element per row and depends on a reduction of rows, and
+  // `operands` depend on it.
   std::vector<ValueId> sharedRowValues(const std::vector<ValueId>& operands) {
     const std::set<ValueId> of_rows = dependents(reductions_);
     std::set<ValueId> needed(operands.begin(), operands.end());
@@ -307,7 +307,7 @@ class KernelQuestion {
     if (axes_.count() > AxisSet().size()) return "a kernel of several sweeps has too many axes";
     AxisSet all;
     for (size_t axis = 0; axis < axes_.count(); ++axis) all.set(axis);
-    // Per value: the axes of all tensors that a sweep reads to compute the value.
+    // Per value: the axes of all tensors that a sweep reads or generates to compute the value.
     std::unordered_map<ValueId, AxisSet> read;
     for (ExprId id : exprs_) {
       const Expression& expr = fusion_.expr(id);
@@ -340,7 +340,8 @@ class KernelQuestion {
     return kind == OpKind::Expand || kind == OpKind::Full || kind == OpKind::Iota;
   }
 
-  // Returns the axes of the result of an Index expression whose extents follow from operand 0.
+  // Returns some axes of the result of an Index expression: the axes whose extents follow from
+  // operand 0.
   AxisSet axesWithExtent(const Expression& index) {
     AxisSet axes;
     for (const IndexedAxis& indexed : indexedAxesOf(fusion_, index)) {

@@ -27,13 +27,13 @@ namespace heddle {
 //      - The parts into which code generation divides the kernel (KernelQuestion::parts()) satisfy
 //        these rules too.
 //     In the other rules, "reduction" excludes column reductions.
-//  4. A kernel may need several sweeps over its rows. (A row consists of the elements along the
-//     reduced axes.) The level of a value is the largest number of reductions on a path that ends
-//     with the value. A sweep computes the reductions whose operands have the same level. A kernel
-//     has at most kMostKernelSweeps such sweeps, and possibly a last sweep that computes outputs
-//     along the row. If a kernel has several sweeps, each of them must be possible on its own. The
-//     tensors, generated values and earlier results that a sweep reads must therefore together have
-//     all axes of the space.
+//  4. A kernel may need several sweeps (passes) over its rows. A row consists of the elements along
+//     the reduced axes. The level of a value is the largest number of reductions on a path of
+//     expressions that ends with the value. A sweep computes the reductions whose operands have the
+//     same level. A kernel has at most kMostKernelSweeps such sweeps, and possibly a last sweep
+//     that computes outputs along the row. If a kernel has several sweeps, each of them must be
+//     possible on its own. The tensors, generated values and earlier results that a sweep reads
+//     must therefore together have all axes of the space.
 //  5. A stored value has all axes of the space, or exactly the axes that are not reduced. A value
 //     that depends on a column reduction has exactly the reduced axes. A kernel can compute a value
 //     with any other set of axes, but cannot store it.

@@ -46,8 +46,8 @@ ElementLayout permuted(const ElementLayout& of, const std::vector<int64_t>& axes
 }
 
 // Returns the layout of a slice of a value with the layout `of`. A slice along an axis leaves gaps
-// between the blocks of this axis, that is, inside the next outer axis. A step leaves gaps inside
-// the axis.
+// between the elements of the next outer axis. A step other than 1 leaves gaps between the elements
+// of the axis itself.
 ElementLayout sliced(const Fusion& fusion, const Expression& slice, const ElementLayout& of) {
   const TensorView& in = fusion.tensor(slice.inputs[0]);
   const TensorView& out = fusion.tensor(slice.outputs[0]);

@@ -9,16 +9,16 @@ namespace heddle {
 struct ReshardStep;
 
 // Returns the layout of a value in memory, as far as it is known before a run. The layout is the
-// order of the axes, outermost first, and the places of gaps between elements:
+// order of the axes, outermost first, and for each axis whether gaps separate its elements. Rules:
 //  - The result of a kernel, library call or collective has the order TensorView::allocationOrder()
 //    (ir/types/tensor.h) and no gaps.
 //  - An input has its observed layout (Layout::observed). Without one it is row-major.
 //  - The layout of a permute, slice or reshape follows from the layout of the operand, because the
 //    result is a view. Exception: a reshape for which isReshapeView() is false reads a copy, and is
 //    row-major.
-//  - The result is nullopt for a diagonal, for a shard that is a view of a replicated tensor, and
-//    for a permute or slice of such a value. The result of an all-to-all is nullopt if hasGaps() is
-//    true.
+//  - The layout of these values is unknown (nullopt): a diagonal, a shard that is a view of a
+//    replicated tensor, and the result of an all-to-all for which hasGaps() is true. The layout of
+//    a permute or slice of such a value is unknown too.
 // Two kinds of padding do not count as gaps:
 //  - The padding at the end of a shard, if the devices do not divide the axis evenly.
 //  - The padding after the last element of the outermost axis. It exists if a collective wrote the
@@ -39,9 +39,10 @@ std::optional<Layout::Observed> elementLayout(const Fusion& fusion, ValueId id,
 Layout::Observed layoutOfView(const Fusion& fusion, const Expression& view,
                               const Layout::Observed& operand);
 
-// Returns whether the reshape is a view of an operand with this layout: the operand is row-major
-// without gaps, or the axes that the reshape merges are neighbours in memory without gaps between
-// them (reshapeInMemory() in ir/analysis/reshape_order.h).
+// Returns whether the reshape is a view of an operand with this layout. This is the case if the
+// operand is row-major without gaps. It is also the case if the axes that the reshape merges are
+// neighbours in memory without gaps between them (reshapeInMemory() in
+// ir/analysis/reshape_order.h).
 bool isReshapeView(const Fusion& fusion, const Expression& reshape,
                    const Layout::Observed& operand);
 
@@ -51,18 +52,19 @@ std::optional<AxisOrder> orderWithoutGaps(const std::optional<Layout::Observed>&
 // Returns orderWithoutGaps() of elementLayout().
 std::optional<AxisOrder> elementOrder(const Fusion& fusion, ValueId id);
 
-// Returns elementOrder(), or nullopt if the value is the result of a collective or a permuted view
-// of one. The memory of this result is padded for the collective that wrote it, and the next
-// collective may need padding of a different size.
+// Returns elementOrder(), or nullopt if the value is the result of a collective, or a permuted view
+// of such a result. The memory of the result is padded for the collective that wrote it, and the
+// next collective may need padding of a different size.
 std::optional<AxisOrder> memoryOrder(const Fusion& fusion, ValueId id);
 
-// Returns whether the result `to` of an all-to-all has gaps. Returns false for every other step.
-// The kernel after an all-to-all pads each of the joined blocks. The padding becomes gaps if the
-// blocks may be uneven and the joined axis is not the outermost axis in memory.
+// Returns whether the result `to` of an all-to-all has gaps. Returns false for every other step. An
+// all-to-all transfers blocks of equal size. If the joined blocks may be uneven, they are therefore
+// padded. The padding becomes gaps if the joined axis is not the outermost axis in memory.
 bool hasGaps(const ReshardStep& step, const Sharding& from, const TensorView& to);
 
-// Returns the value of which `id` is a permuted view, or `id` if it is no permuted view. The memory
-// order of either value determines the memory order of the other value.
+// Returns the value of which `id` is a permuted view, or `id` if it is no permuted view. A permuted
+// view is the result of one or several permutes. The memory order of either value determines the
+// memory order of the other value.
 ValueId baseOf(const Fusion& fusion, ValueId id);
 
 // Returns the value of which `id` is a view, possibly a view of a view, or `id` if it is no view.

@@ -241,7 +241,7 @@ std::vector<Size> sizesBetween(const ReshapeDecision& decision, const std::vecto
         ends_in || ends_out,
         "reshape %{}: an axis between the reshapes is the last part of no operand or result axis",
         decision.value);
-    const bool is_part = !(a == in.at(axis.in[0]));  // true: the axis was divided by earlier parts
+    const bool is_part = !(a == in.at(axis.in[0]));  // true: earlier parts were divided off
     const bool by_result = ends_out && (!ends_in || (is_part && b == out.at(axis.out[0])));
     const Size size = by_result ? b : a;
     if (!ends_in) a = quotient(a, size);

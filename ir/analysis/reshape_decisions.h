@@ -7,8 +7,8 @@
 
 namespace heddle {
 
-// One step of a reshape: `from` consecutive axes, beginning with `axis`, become `to` axes. Either
-// `from` or `to` is 1, so the step merges axes or splits an axis.
+// One step of a reshape: `from` consecutive axes, beginning with `axis`, become `to` axes. `from`
+// or `to` is 1, so the step merges axes or splits an axis.
 struct AxisStep {
   int64_t axis = 0;
   int64_t from = 1;
@@ -16,15 +16,16 @@ struct AxisStep {
   bool operator==(const AxisStep&) const = default;
 };
 
-// The splits and merges of a reshape whose sizes depend on scalars. The sizes of a run decide them,
-// but a decision contains no sizes: {8, 15, 7} -> {8, 3, 35} and {8, 15, 7} -> {8, 5, 21} give
-// equal decisions. The steps of `first` are on the axes of the operand, and their axes do not
-// overlap. The steps of `then` are on the axes of the result of `first`.
+// The splits and merges of a reshape whose sizes depend on scalars. The sizes of a run decide the
+// splits and merges, but a decision contains no sizes. For example, {8, 15, 7} -> {8, 3, 35} and
+// {8, 15, 7} -> {8, 5, 21} give equal decisions. The steps of `first` are on the axes of the
+// operand, and their axes do not overlap. The steps of `then` are on the axes of the result of
+// `first`.
 struct ReshapeDecision {
   enum class Kind : uint8_t {
-    Steps,
+    Steps,  // `first` and `then` contain the steps
     Open,   // the sizes are unknown or do not fit, so the reshape stays as it is
-    Empty,  // the tensor has no element, so every size fits: the reshape stays as it is
+    Empty,  // the tensor has no elements, so its sizes decide no steps: the reshape stays as it is
   };
   std::string value;  // the name of the result
   Kind kind = Kind::Steps;
@@ -36,11 +37,11 @@ struct ReshapeDecision {
 };
 
 // Returns the decisions about all reshapes whose new sizes contain scalars, in the order of the
-// fusion. The axes are first grouped by their expressions (reshapeGroups() in
-// ir/analysis/reshape_order.h). The values of `sizes` decide only in groups with several axes on
-// both sides. In such a group, axes of the operand are split into pieces, and the pieces are merged
-// to the axes of the result. If no such splits exist, as in {4, 6} -> {6, 4}, the axes are merged
-// and then split.
+// fusion. The function first groups the axes by the symbolic expressions of their sizes
+// (reshapeGroups() in ir/analysis/reshape_order.h). It uses the values in `sizes` only for groups
+// with several axes in operand and result. In such a group, axes of the operand are split into
+// pieces, and the pieces are merged to the axes of the result. If no such splits exist, as in {4,
+// 6} -> {6, 4}, the axes are merged and then split.
 std::vector<ReshapeDecision> decideReshapes(const Fusion& fusion, const SizeBindings& sizes);
 
 // Returns the sizes after the steps `first`. `in` and `out` are the sizes of the operand and of the

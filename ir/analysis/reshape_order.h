@@ -19,15 +19,16 @@ struct ReshapeGroup {
 
 // Returns the smallest groups of a reshape, from left to right. The products of extents are
 // compared as expressions: first from the left, and then from the right. The axes that remain in
-// the middle are one group.
+// the middle are one group. If only one side has remaining axes, they have one element and join a
+// neighbouring group.
 std::vector<ReshapeGroup> reshapeGroups(const TensorView& in, const TensorView& out);
 
 // Returns the groups of a reshape in the order in which they are in memory, outermost first.
 // Returns nullopt if the reshape cannot be a view of memory with this layout, or if it splits or
-// merges a sharded axis. A reshape whose operand is not row-major, or has gaps, can be a view. For
-// this, the axes of each group must be adjacent in memory, in ascending order and without gaps
-// between them. For example, [n, c, h, w] in the order [0, 2, 3, 1] becomes [n, c, h*w] in the
-// order [0, 2, 1].
+// merges a sharded axis. The operand need not be row-major, and may have gaps. The axes of each
+// group must be adjacent in memory, in ascending order and without gaps between them. Axes of one
+// element do not count. For example, [n, c, h, w] in the order [0, 2, 3, 1] becomes [n, c, h*w] in
+// the order [0, 2, 1].
 std::optional<std::vector<ReshapeGroup>> reshapeInMemory(const TensorView& in,
                                                          const TensorView& out,
                                                          const Layout::Observed& layout);

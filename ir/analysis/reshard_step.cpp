@@ -38,7 +38,7 @@ std::vector<MeshAxis> after(const std::vector<MeshAxis>& list, size_t prefix) {
 struct AxesChange {
   std::vector<size_t> grown;   // logical axes to whose lists mesh axes are appended
   std::vector<size_t> shrunk;  // logical axes whose lists lose their innermost mesh axes
-  bool other = false;          // some list changes in neither of these two ways
+  bool other = false;          // some list changes in another way
 };
 
 AxesChange changeOf(const AxisLists& from, const AxisLists& to) {

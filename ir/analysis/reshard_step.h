@@ -20,13 +20,13 @@ struct ReshardStep {
     // replicated and the mesh of the result contains only ranks of the operand's mesh.
     Slice,
     Gather,         // an allgather along one logical axis, over its innermost mesh axes
-    AllReduce,      // partial over some mesh axes -> replicated over these mesh axes
+    AllReduce,      // partial (Sharding::partial) over some mesh axes -> replicated over them
     ReduceScatter,  // partial over some mesh axes -> one logical axis is sharded over them
     AllToAll,       // the innermost mesh axes of one logical axis move to a second logical axis
     // Between meshes:
-    Transfer,   // the same sharding on both meshes: device i of one sends to device i of the other
-    Broadcast,  // replicated on one mesh -> replicated on the other mesh
-    GatherTo,   // one logical axis is sharded over a full mesh -> unsharded on one device
+    Transfer,     // same sharding, disjoint meshes: device i of the first sends to i of the second
+    Broadcast,    // replicated on one mesh -> replicated on the other mesh
+    GatherTo,     // one logical axis is sharded over a full mesh -> unsharded on one device
     ScatterFrom,  // replicated on one mesh -> one logical axis is sharded over all of the other
                   // mesh
     Compound,     // a change that needs several steps
@@ -38,8 +38,8 @@ struct ReshardStep {
   std::vector<MeshAxis> team;
   std::optional<ReduceOp> reduce;  // AllReduce, ReduceScatter: the reduction
   int64_t joined = -1;  // AllToAll: the logical axis whose blocks are joined; `axis` is split
-  // Steps between meshes: the index of the sender in the team, or for GatherTo the index of the
-  // receiver. All other steps: -1.
+  // Collectives between meshes: the index of the sender in the team, or for GatherTo the index of
+  // the receiver. All other steps: -1.
   int root = -1;
   DeviceMesh mesh = {};  // collectives: the mesh of the team
   // GatherTo, ScatterFrom: true if the root holds no block. The root is then an additional rank at
@@ -55,6 +55,7 @@ int64_t blocksOf(const ReshardStep& step);
 // Returns the name of the kind in dumps: "allgather", "slice", ...
 std::string_view name(ReshardStep::Kind kind);
 
+// Returns the step of a `set` expression.
 ReshardStep reshardStepOf(const Fusion& fusion, const Expression& set);
 
 // Returns the step between two shardings of the tensor. A missing sharding counts as replicated.
@@ -64,8 +65,9 @@ ReshardStep reshardStepOf(const Fusion& fusion, const Expression& set);
 ReshardStep stepBetween(const std::optional<Sharding>& from, const std::optional<Sharding>& to,
                         const TensorView& tensor, const Meshes& meshes);
 
-// Returns whether both shardings are on the same mesh, give every rank the same data, and have the
-// same stream split. A missing sharding counts as replicated on every mesh.
+// Returns whether both shardings are on the same mesh, give every rank the same data, and are split
+// over streams in the same way (Sharding::stream). A missing sharding counts as replicated on every
+// mesh.
 bool samePlacement(const std::optional<Sharding>& a, const std::optional<Sharding>& b);
 
 // Returns whether ranks exchange data in a step of this kind. The result is true for Compound.

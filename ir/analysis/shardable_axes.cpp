@@ -150,7 +150,7 @@ ShardableAxes shardableAxesOf(const Fusion& fusion, const Expression& expr) {
   }
   if (expr.op->kind == OpKind::Scatter) {
     const size_t axis = expr.axis();
-    // The axis has the same index in the space and in the result.
+    // The axis along which a scatter writes has the same index in the space and in the result.
     shardable.map.inputs[0][axis] = static_cast<int>(axis);
   }
   if (readsByValue(expr)) addLookup(fusion.tensor(expr.inputs[0]), expr, shardable);

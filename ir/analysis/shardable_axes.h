@@ -10,9 +10,9 @@ namespace heddle {
 // compute its block of the result from its blocks of the operands. Most axes of the iteration space
 // (ir/analysis/axis_map.h) can be split. The following axes can be split too, although an AxisMap
 // maps them to no axis of the space (kNone):
-//  - reshape: the outermost axis of each group of axes that the reshape splits or merges, if the
-//    number of devices divides its extent in operand and result. For example, [8, 3] -> [24] over 4
-//    devices: a device has 2 of 8 rows, which are 6 of 24 elements.
+//  - reshape: the outermost axis of each group of axes that the reshape splits or merges. The
+//    number of devices must divide the extent of this axis in operand and result. For example, [8,
+//    3] -> [24] over 4 devices: a device has 2 of 8 rows, which are 6 of 24 elements.
 //  - take, take_along_axis: the axis from which the index selects. It becomes an additional axis of
 //    the space, which is reduced by a sum. A rank looks up the indices that are in its block and
 //    gives -0.0 (integers: 0) for all others. Tensors of f8 types are excluded, because f8 elements
@@ -22,7 +22,8 @@ namespace heddle {
 struct ShardableAxes {
   AxisMap map;
   std::vector<bool> may;  // per axis of the space: whether it may be split
-  // The outermost axis of a group of axes that a reshape regroups, in operand and result.
+  // The outermost axis of a group of axes that a reshape regroups, in operand and result. Axes of
+  // one element do not count.
   struct Regrouped {
     int space;     // index of the axis in the space and in the result
     size_t input;  // the axis of the operand

@@ -81,7 +81,7 @@ class TokenStream {
 
   // Throws UserError with the position of the next token: "found 'x', expected y".
   [[noreturn]] void fail(std::string_view expected) const;
-  // Throws UserError. Its text is the position of `token`, followed by `message`.
+  // Throws UserError with the position of `token`, followed by `message`.
   [[noreturn]] void failAt(const Token& token, std::string_view message) const;
   // Returns "<origin>:<line>: ". Parsers prepend it to errors of FusionBuilder
   // (ir/graph/builder.h).

@@ -25,14 +25,15 @@ namespace heddle {
 //  - the indices of the loops around an instruction
 //
 // A symbol that starts with `%` is the value of an integer input without axes: `%n`. Its name is
-// scalarSymbol() of the name of the input. It never equals a size with the same name, such as `n`.
+// scalarSymbol() of the name of the input. Such a symbol never equals a size with the same name,
+// such as `n`.
 //
 // Values:   immutable; copies share one tree. Several threads may use a Size.
 // Equality: two sizes are equal if their simplified expressions have the same structure. Every new
-//           size is simplified: constants are folded, and neutral elements (t + 0, t * 1) are
-//           dropped. A constant operand of a sum or product is moved to a fixed side. In a long
-//           sum, an added term is joined with the last term if both are multiples of one size: t +
-//           t becomes 2*t.
+//           size is simplified. For example, constants are folded, neutral elements (t + 0, t * 1)
+//           are dropped, and t - t becomes 0. A constant operand of a sum or product is moved to a
+//           fixed side. In a long sum, an added term is joined with the last term if both are
+//           multiples of one size: t + t becomes 2*t.
 // Sharing:  copies of a size share their operands. An expression that is built in n steps may
 //           therefore have 2^n operators when it is written out. All functions except str() visit a
 //           large shared operand only once, so they stay fast.

@@ -21,6 +21,8 @@
 // Axes:     a negative axis counts from the end. A tensor without axes counts as a tensor with one
 //           axis and one element; the axis argument is then 0 or -1. sliceAxis(), select(),
 //           chunk(), cat() and glu() refuse a tensor without axes.
+// Grads:    a function named ...Backward returns gradients. Its operand `dy` (or `dloss`) is the
+//           gradient with respect to the result of the forward function.
 // Errors:   UserError with the name of the composite, its operand and the source line.
 namespace heddle {
 
@@ -44,9 +46,9 @@ struct VarMean {
 // torch.var_mean.
 VarMean varMean(FusionBuilder& b, ValueId x, const Axes& axes = {}, double correction = 1,
                 bool keepdim = false);
-// The results of welford(), which computes the quantities of Welford's method: the average, the sum
-// of squared differences from the average (m2), and the number of elements (i64). welford() needs
-// two sweeps over the data.
+// The results of welford(): the average, the sum of squared differences from the average (m2), and
+// the number of elements (i64). These are the quantities of Welford's method. welford() needs two
+// sweeps over the data.
 struct Welford {
   ValueId average;
   ValueId m2;
@@ -66,7 +68,7 @@ ValueId all(FusionBuilder& b, ValueId x, const Axes& axes = {}, bool keepdim = f
 ValueId argmax(FusionBuilder& b, ValueId x, std::optional<int64_t> axis = {}, bool keepdim = false);
 ValueId argmin(FusionBuilder& b, ValueId x, std::optional<int64_t> axis = {}, bool keepdim = false);
 // torch.logsumexp: log(sum(exp(x - m))) + m, where m is the maximum of x, or 0 if the maximum is
-// infinite.
+// infinite. Integers and bools are first cast to f32.
 ValueId logsumexp(FusionBuilder& b, ValueId x, const Axes& axes = {}, bool keepdim = false);
 
 // Returns the value of `size` as an i64 scalar, computed by ops on scalars. The value may be
@@ -87,9 +89,10 @@ ValueId unsqueeze(FusionBuilder& b, ValueId x, int64_t axis);
 ValueId transpose(FusionBuilder& b, ValueId x, int64_t axis0, int64_t axis1);
 // torch.flatten: merges the axes start to end, both included, into one.
 ValueId flatten(FusionBuilder& b, ValueId x, int64_t start = 0, int64_t end = -1);
-// Returns x[start:stop:step] along one axis, as a Python slice does. Negative numbers count from
-// the end. Other bounds outside of the axis are clamped, also expressions that are negative in a
-// run. Without `stop` the slice ends at the end of the axis. `step` must be positive.
+// Returns x[start:stop:step] along one axis, as a Python slice does. A negative number counts from
+// the end. A bound that is an expression never counts from the end. Bounds outside of the axis are
+// clamped: an expression that is negative in a run counts as 0. Without `stop` the slice ends at
+// the end of the axis. `step` must be positive.
 ValueId sliceAxis(FusionBuilder& b, ValueId x, int64_t axis, std::optional<Size> start = {},
                   std::optional<Size> stop = {}, int64_t step = 1);
 // torch.select: selects element `index` of an axis and removes the axis. A negative number counts
@@ -115,8 +118,8 @@ ValueId ones(FusionBuilder& b, std::vector<Size> sizes, DType dtype = DType::F32
 // start, stop and step are integers, otherwise f32. The numbers are computed in f64 if one of the
 // three is not an integer and the dtype is a float type, otherwise in i64. If none of the three is
 // a float, `start` and `stop` may be expressions of sizes and scalars. `step` must always be a
-// number. A `step` whose sign does not lead from start to stop gives no elements if a bound is such
-// an expression. Otherwise it is an error, as in PyTorch.
+// number. If the sign of `step` does not lead from start to stop, the result has no elements if a
+// bound is such an expression. If all bounds are numbers, it is an error, as in PyTorch.
 using ArangeBound = std::variant<Size, double>;
 ValueId arange(FusionBuilder& b, const ArangeBound& start, const ArangeBound& stop,
                const ArangeBound& step = Size(1), std::optional<DType> dtype = {});
@@ -155,12 +158,12 @@ Sorted topk(FusionBuilder& b, ValueId x, const Size& k, int64_t axis = -1, bool 
             std::optional<int64_t> most = {});
 
 // --- random --------------------------------------------------------------------------------------
-// The random bits come from the ops philox32 and philox64, whose `index` is the row-major index of
-// the element in the unsharded tensor. philox32 gives each element a number w below 2^32, philox64
-// a number W of 64 bits. The random bits, and the results of all functions except normal(), are
-// therefore equal on every backend and for every sharding. The results of normal() differ between
-// backends, because log and cos differ. Seed and offset are i64 scalars. Two tensors with the same
-// seed need different offsets; otherwise they contain the same bits.
+// The random bits come from the ops philox32 and philox64. Their operand `index` is the row-major
+// index of the element in the unsharded tensor. philox32 gives each element a number w below 2^32,
+// and philox64 a number W of 64 bits. The random bits are therefore equal on every device and for
+// every sharding. The same is true for the results of all functions except normal(): log and cos
+// differ between devices. Seed and offset are i64 scalars. Two tensors with the same seed need
+// different offsets; otherwise they contain the same bits.
 
 struct Philox {
   ValueId seed;
@@ -325,7 +328,7 @@ ValueId rope(FusionBuilder& b, ValueId x, double base = 10000);
 
 struct AttentionOptions {
   bool causal = false;          // true: query i attends only to the keys 0 .. i
-  std::optional<double> scale;  // default: 1 / sqrt(e)
+  std::optional<double> scale;  // default: 1 / sqrt(e), where e is the last extent of q
   bool gqa = false;             // true: several heads of q share one head of k and v
 };
 // torch.nn.functional.scaled_dot_product_attention of q[..., l, e], k[..., s, e] and v[..., s, d].
@@ -335,8 +338,8 @@ struct AttentionOptions {
 //  - mask (kNoValue: none): a float mask is added to the scores. A bool mask is true for the scores
 //    that are used. The mask is broadcast to [..., l, s].
 //  - The result is 0 for a query that attends to no key.
-//  - If operands have a half type, all ops compute in f32, as in PyTorch's math path. Scores and
-//    probabilities are not rounded. If cuDNN computes the attention, it rounds more: the
+//  - If operands have a half type, all ops compute in f32, as in PyTorch's math backend. Scores and
+//    probabilities are not rounded. If cuDNN computes the attention, it also rounds the
 //    probabilities to the half type.
 ValueId attention(FusionBuilder& b, ValueId q, ValueId k, ValueId v, ValueId mask = kNoValue,
                   const AttentionOptions& options = {});

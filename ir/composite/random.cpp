@@ -109,7 +109,8 @@ Term below(Term drawn, double p) {
   return composite::call("lt", {drawn, integer(*drawn.b, threshold)});
 }
 
-// Returns 1 - p for a probability that a run gives, limited to 0 to 1. NaN counts as p = 0.
+// Returns 1 - p, where p is a probability that a run gives. p is first limited to the range 0 to 1,
+// and NaN counts as 0.
 Term keptPart(FusionBuilder& b, const char* op_name, ValueId p) {
   const Value& value = b.fusion().value(p);
   HEDDLE_USER_CHECK(value.tensor.rank() == 0 && isFloat(value.tensor.dtype),

@@ -47,8 +47,8 @@ using Axes = std::vector<int64_t>;
 Term sum(Term a, const Axes& axes, bool keepdim = true);
 Term max(Term a, const Axes& axes, bool keepdim = true);
 Term broadcast(Term a, const Axes& output_axes);
-// Returns the number of elements of the unsharded tensor along `axes`, as an i64 scalar. It is the
-// same on every rank.
+// Returns the number of elements of the unsharded tensor along `axes`, as an i64 scalar. The number
+// is the same on every rank.
 Term count(Term a, const Axes& axes);
 Term mean(Term a, const Axes& axes, bool keepdim = true);
 

@@ -285,8 +285,8 @@ ValueId FusionBuilder::reduce(std::string_view op_name, ValueId value, std::vect
   return append(def, {value}, std::move(attrs), tensorValue(dtype, std::move(domain)));
 }
 
-// Checks the mesh first, because the other checks need it. Then checks the axes, the partial sums
-// and the stream split. Changes the value only after all checks.
+// Checks the mesh first, because the other checks need it. Then checks the axes, the partial
+// entries and the stream split. Changes the value only after all checks.
 void FusionBuilder::shard(ValueId id, Sharding sharding) {
   const std::string target = typeOf(id);
   const TensorView& tensor = tensorOf("shard", id);

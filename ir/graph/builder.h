@@ -40,10 +40,12 @@ class FusionBuilder {
   MeshId mesh(DeviceMesh mesh);
   ValueId input(std::string name, DType dtype, std::vector<Size> sizes);
   ValueId input(std::string name, TensorView tensor);
-  // Throws UserError if the default value does not fit the type. A float type accepts
-  // floats, rounded to a finite value, and integers that it holds exactly. Other types accept only
-  // their own kind and range.
+  // Throws UserError if the default value does not fit the type. A float type accepts infinities,
+  // NaN, floats that stay finite when they are rounded to the type, and integers that it represents
+  // exactly. An integer type accepts integers in its range, and bool accepts bools.
   ValueId scalarInput(std::string name, DType dtype, std::optional<Scalar> default_value = {});
+  // Sets the value that the symbol has in a run in which no input determines it. Throws UserError
+  // for a second default, and for a negative default of a size.
   void sizeDefault(const std::string& symbol, int64_t value);
   // Returns the value of a scalar as a size, for the sizes of ops: sizeFrom(n) + 1. The scalar is
   // an integer input, or computed from integer inputs and sizes. A tensor without axes may be an
@@ -76,7 +78,8 @@ class FusionBuilder {
   //  - Operands of different rank, or with axes of extent 1, are broadcast as in PyTorch.
   //  - If all operands are scalars, the result is a scalar.
   //  - If a 0-d tensor and a tensor with axes have types of the same category (bool, integer or
-  //    float), the tensor with axes determines the type. A wider 0-d tensor is first cast to it.
+  //    float), the tensor with axes determines the type. A wider 0-d tensor is first cast to this
+  //    type.
   //  - If the common type of the operands is f16 or bf16, i64 and i32 tensors are first cast to
   //    this type, except in `where`.
   ValueId pointwise(std::string_view op_name, std::vector<ValueId> operands);
@@ -103,7 +106,7 @@ class FusionBuilder {
   // The two axes are removed, and the diagonal is the last axis.
   ValueId diagonal(ValueId value, int64_t offset = 0, int64_t axis1 = 0, int64_t axis2 = 1);
   // Returns, along each axis, the elements start, start + step, ... that come before stop. If
-  // `steps` is empty, every step is 1.
+  // `steps` is empty, every step is 1. Requires 0 <= start <= stop <= extent and step >= 1.
   ValueId slice(ValueId value, std::vector<Size> starts, std::vector<Size> stops,
                 std::vector<int64_t> steps = {});
   // Create tensors. full() stores `scalar` in every element. The elements of iota() are i64. Each
@@ -157,9 +160,9 @@ class FusionBuilder {
   // Computes PyTorch's matmul. Batch axes are broadcast from the right. If `a` has one axis, it
   // counts as a matrix of one row, and the result has no row axis. If `b` has one axis, it counts
   // as a matrix of one column, and the result has no column axis. The operands must have the same
-  // dtype, or both must have f8 types. matmul accumulates in f32 or wider, applies the activation,
-  // and rounds once. The result has the dtype of the operands, or ProductOptions::dtype for f8
-  // operands.
+  // dtype, or both must have f8 types. For floats, matmul accumulates in f32 or wider, applies the
+  // activation, and rounds once. Integers wrap. The result has the dtype ProductOptions::dtype if
+  // it is set, otherwise the dtype of the operands.
   ValueId matmul(ValueId a, ValueId b, const ProductOptions& options = {});
   // Computes PyTorch's linear: x[..., k] times the transposed w[n, k], plus bias[n]. A bias of one
   // element is added to all elements. If the weight is w[k], the result has no axis n, and a bias
@@ -195,10 +198,10 @@ class FusionBuilder {
   // computes it. A value may be several outputs with different orders. Throws UserError if the
   // value does not exist. With `order`, also throws if the value is a scalar, or if `order` does
   // not list each axis of the value once. With `reuse`, the output is stored in the memory of an
-  // input: the tensor that the caller passes for this input then holds the result, in the memory
-  // order of the tensor. Throws UserError in these cases:
+  // input. The tensor that the caller passes for this input then holds the result, and keeps its
+  // memory order. With `reuse`, throws UserError in these cases:
   //  - `reuse->input` is not an input, or the output or the input is a scalar.
-  //  -   The dtypes or the sizes of the output and the input differ. If only a run can tell whether
+  //  - The dtypes or the sizes of the output and the input differ. If only a run can tell whether
   //    two sizes are equal, the function adds a guard (SizeGuard).
   //  - A second output reuses the same input, or `order` is set too.
   void output(ValueId value, std::optional<AxisOrder> order = {},
@@ -259,7 +262,8 @@ class FusionBuilder {
   ValueId withoutAxis(ValueId value, size_t axis);
   IterDomain batchAxis(ValueId a, ValueId b, size_t from_right);
   ValueId addInput(Value value);
-  // Returns the symbol that an extent consists of, or nullptr if it is another expression.
+  // Returns the symbol of which the extent consists, or nullptr if the extent is another
+  // expression.
   static const std::string* symbolOf(const Size& extent);
   // Returns whether axes with this extent are symbolic.
   bool isSymbolic(const Size& extent) const;

@@ -70,7 +70,7 @@ struct OutputReuse {
 
 // A dataflow graph of tensor ops: a list of expressions in SSA form and in execution order.
 //
-// Copies:  a copy shares nothing with the original.
+// Copies:  a copy shares no mutable data with the original.
 // Checks:  FusionBuilder (ir/graph/builder.h) creates a Fusion and checks every op. Compiling
 //          checks the complete Fusion. All other functions rely on these checks.
 // Threads: several threads may read a Fusion at the same time.
@@ -102,9 +102,8 @@ class Fusion {
   const TensorView& tensor(ValueId id) const { return value(id).tensor; }
   std::optional<ValueId> find(std::string_view name) const;
 
-  // The sharding and the layout of a value may change after FusionBuilder has created it. Its dtype
-  // and its domain do not change, except that compiling replaces
-  // symbols in extents.
+  // The sharding and the layout of a value may change after FusionBuilder has created it. The dtype
+  // and the domain do not change, except that compiling replaces symbols in extents.
   void setSharding(ValueId id, std::optional<Sharding> sharding);
   Layout& layout(ValueId id) { return values_.at(id).tensor.layout; }
 

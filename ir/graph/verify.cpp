@@ -372,7 +372,7 @@ bool hasSizesOf(const TensorView& a, const TensorView& b) {
 }  // namespace
 
 bool hasOnlySizesOfOperands(const Fusion& fusion) {
-  const Value* operand = nullptr;  // the last one before the value
+  const Value* operand = nullptr;  // the last input or output so far
   for (ValueId id : fusion.values().ids()) {
     const Value& value = fusion.value(id);
     if (value.is_scalar) continue;

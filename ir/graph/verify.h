@@ -12,7 +12,7 @@ namespace heddle {
 //  - attributes have the types that the op table (ir/ops/op.h) states
 //  - shapes and dtypes follow the rules of the op
 //  - a sharding uses axes of its mesh, each at most once
-//  - layouts are permutations of the axes
+//  - the memory orders in a layout are permutations of the axes
 //  - no annotation contains the id of a value that does not exist
 void verify(const Fusion& fusion);
 
@@ -28,9 +28,9 @@ void checkSizeSymbols(const Fusion& fusion);
 //    0 counts as 1, as in the types of slots (host/unroll/scope.h).
 void checkSizes(const Fusion& fusion, const SizeBindings& sizes);
 
-// Returns true if checkSizes() accepts all values whenever it accepts the inputs and outputs. The
-// function returns true only if every other tensor has only extents of the last input or output
-// before it, and no larger elements.
+// Returns true if it is certain that checkSizes() accepts all values whenever it accepts the inputs
+// and outputs. Condition: every other tensor has only extents of the last input or output before
+// it, in the same order, and its elements are not larger.
 bool hasOnlySizesOfOperands(const Fusion& fusion);
 
 }  // namespace heddle

@@ -20,7 +20,7 @@ namespace heddle {
 enum class OpKind : uint8_t {
   Constant,   // a scalar literal: attribute `value`
   SizeOf,     // an i64 scalar: the unsharded extent of axis `axis` of the operand
-  Pointwise,  // computes each element from the operands' elements at its index; includes casts
+  Pointwise,  // computes each element from the operands' elements at the same index; with casts
   Reduction,  // reduces the axes in attribute `axes`
   Broadcast,  // inserts broadcast axes (extent 1); `axes` are their indices in the output
   Expand,     // stretches axes of extent 1 to `sizes`

@@ -77,8 +77,8 @@ class OneHots {
                       });
   }
 
-  // Returns the operand of `id` if `id` is a broadcast along this axis only, and the operand is an
-  // index tensor without sharding that has the extents of all other axes. Otherwise returns
+  // Returns the operand of `id` if `id` is a broadcast along this axis only. The operand must be an
+  // index tensor without sharding, and must have the extents of all other axes. Otherwise returns
   // nullopt.
   std::optional<ValueId> indexOf(ValueId id, size_t axis, ValueId operand) const {
     const Expression* broadcast = definition(id);

@@ -20,7 +20,7 @@ namespace heddle {
 //  - A source or the index is sharded. Each rank then has only a part of the axis.
 //  - A source would have to be stored first, because an op other than a pointwise op or a matrix
 //    product computes it.
-//  - The index or a source is stretched along an axis of the sum.
+//  - The index or a source is stretched along an axis of the operand of the sum.
 Fusion gatherOneHots(Fusion fusion);
 
 }  // namespace heddle

@@ -28,9 +28,10 @@ class ScalarMerger {
  private:
   // Two scalars are equal if their keys, attributes and dtypes are equal. A key consists of the op,
   // the text of an extent, the bits of a constant, and the operands. If the extent of a `size` op
-  // is a constant or a symbol, its text replaces the operands in the key, and the attributes do not
-  // matter. Comparing the texts of longer extents would take too much time. The key of a constant
-  // contains its bits, because 0.0 and -0.0 are equal numbers but different constants.
+  // is a constant or a symbol, the text of the extent replaces the operands in the key. The
+  // attributes then do not matter. Comparing the texts of longer extents would take too much time.
+  // The key of a constant contains its bits, because 0.0 and -0.0 are equal numbers but different
+  // constants.
   using Key = std::tuple<const OpDef*, std::optional<std::string>, std::optional<int64_t>,
                          std::vector<ValueId>>;
 

@@ -111,8 +111,8 @@ constexpr Pass kPasses[] = {
     {"takeGenerated", taken},
     // After the passes above, which add scalars. Before segmentation, which compares expressions.
     {"mergeScalars", scalars},
-    // After fuseEpilogue, which looks for an activation of the shape of its matrix product. Before
-    // followOrders, because splitAxes skips values that have a memory order.
+    // After fuseEpilogue, which fuses an activation only if it has the shape of its matrix product.
+    // Before followOrders, because splitAxes skips values that have a memory order.
     {"splitAxes", axes},
     // After fuseEpilogue, because an expression that was fused into a matrix product no longer
     // needs a memory order of its own.

@@ -5,23 +5,24 @@
 namespace heddle {
 
 // Replaces a pad along an axis if the low width contains a scalar, but the sum of the low and high
-// width contains none, as in `pad(%x, 0.0, lows=[%i], highs=[-%i])`. Such a pad only shifts
+// width contains none. An example is `pad(%x, 0.0, lows=[%i], highs=[-%i])`. Such a pad only shifts
 // elements: no size depends on the scalar. The widths of a pad are part of a plan, so each value of
 // the scalar would need a separate plan. In the replacement, the scalar is an operand of a kernel:
 //
 //   %place = sub(iota(sizes=[n], axis=0), %i)
 //   where(0 <= %place and %place < size of %x, take(%x, %place, axis=0), 0.0)
 //
-// Every element keeps its bits, so -0.0 stays -0.0. The other axes of the pad stay a pad. An op
-// that reads at computed indices needs its operand in memory, so a pad of several axes may become
-// several kernels. These pads do not change:
+// Every element keeps its bits, so -0.0 stays -0.0. If the widths of other axes are not 0, a pad
+// along these axes remains. An op that reads at computed indices needs its operand in memory, so a
+// pad of several axes may become several kernels. These pads do not change:
 // - A pad of an f8 tensor, because `where` accepts no f8.
 // - A pad along an axis that is sharded, or that propagateSharding may shard. A take along a
 //   sharded axis would sum the results of all ranks, but a pad needs only an allgather.
 // - A pad whose low width contains a division or remainder.
-// - A pad whose width may overflow 64 bits, as in `%i * %i` with an i64. As a size, this width is
-//   checked, and the error names the pad. The computation in a kernel would give a wrong width. A
-//   width like `%i + 1` is allowed: when it overflows, no element stays inside of the result.
+// - A pad whose width may overflow 64 bits, as in `%i * %i` with an i64. A run checks the width of
+//   a pad for overflow, and the error names the pad. A kernel would compute a wrong width without
+//   an error. A width like `%i + 1` is allowed: if it overflows, all elements are shifted out of
+//   the result.
 Fusion shiftPads(Fusion fusion);
 
 }  // namespace heddle

@@ -15,7 +15,7 @@ namespace {
 
 using Sizes = std::vector<Size>;
 
-// Identifies one axis of one value. One axis of each class also identifies the class.
+// Identifies one axis of one value. One axis of each class (AxisClasses) also identifies the class.
 using Node = size_t;
 
 // A reshape that splits or merges one axis.
@@ -112,7 +112,7 @@ class AxisClasses {
     return false;
   }
 
-  // Returns whether the expression runs in a kernel and works on any number of axes.
+  // Returns whether the expression runs in a kernel and can be rebuilt on split axes.
   bool isKernelOp(const Expression& expr) const {
     const OpKind kind = expr.op->kind;
     return !isHostScalar(fusion_, expr) && roleOf(kind) == OpRole::Kernel && kind != OpKind::Index;
@@ -218,8 +218,9 @@ class AxisClasses {
     }
   }
 
-  // An index expression computes its result in a kernel, but the pass cannot rebuild it on split
-  // axes. A reshape of its result would separate the kernel from the readers.
+  // Blocks the axes of index expressions. Their results are computed in kernels, but the pass
+  // cannot rebuild these expressions on split axes. A reshape of such a result would separate the
+  // kernel from the readers. Also blocks the axis of an iota.
   void blockIndexed(const Expression& expr) {
     const ValueId out = expr.outputs[0];
     if (expr.op->kind == OpKind::Iota) blocked_[find(first_[out] + expr.axis())] = true;

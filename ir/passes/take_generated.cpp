@@ -99,8 +99,8 @@ class TakeWriter {
     const ValueId high = b().pointwise("lt", {index, end});
     const ValueId valid = b().pointwise("logical_and", {low, high});
     const Value& old = fusion_.value(take_.outputs[0]);
-    // The tensor `fill` has all elements of the result, so no axis of the result repeats elements
-    // in memory.
+    // `fill` has the extents of the result. The result of `where` therefore has no broadcast axis,
+    // even if `value` and `valid` have one element along an axis.
     const ValueId fill = b().full(b().constant(missing(dtype)), old.tensor.sizes(), dtype);
     b().name(old.name).line(take_.line);
     rewriter_.adopt(b().pointwise("where", {valid, value, fill}), take_.outputs[0]);
@@ -139,8 +139,8 @@ class TakeWriter {
     return index_[axis] = index;
   }
 
-  // Returns the elements of `id` at the selected indices. Along axis i of `id`, the index is the
-  // one along the operand's axis axes[i], or 0 if axes[i] is -1.
+  // Returns the elements of `id` at the selected indices. Along axis i of `id`, this is the index
+  // along axis axes[i] of the take's operand, or 0 if axes[i] is -1.
   ValueId pick(ValueId id, const std::vector<int>& axes) {
     if (fusion_.value(id).is_scalar) return rewriter_.at(id);
     const auto found = picked_.find({id, axes});

@@ -13,7 +13,7 @@ namespace heddle {
 // The pass does not change a take in these cases:
 //  - The index, the generated value, or a value from which it is computed is sharded.
 //  - The fusion returns the generated value, or an op other than these reads it: pointwise ops,
-//    broadcasts, expands, reductions, and ops that read at computed indices.
+//    broadcasts, expands, reductions, `size`, and ops that read at computed indices.
 //  - The index is generated too. The take is then a part of a cat (ir/segment/cat.h), or is cheap.
 //  - The result has an axis of one element.
 //  - More than 64 expressions compute the generated value.

@@ -11,8 +11,8 @@ struct ConcreteFusion {
   ReferenceInputs inputs;
 };
 
-// Returns the fusion without its symbolic sizes, which `sizes` decides, and the same inputs. The
-// inputs can have other ids than in `fusion`.
+// Decides the symbolic sizes of the fusion by the values in `sizes`. Returns the new fusion, and
+// the same inputs with their ids in the new fusion.
 inline ConcreteFusion concreteFor(const Fusion& fusion, const ReferenceInputs& inputs,
                                   const SizeBindings& sizes) {
   ConcreteFusion result{concretizeSizes(fusion, sizes), {{}, {}, inputs.random_seed}};

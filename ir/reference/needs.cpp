@@ -22,7 +22,7 @@ int64_t productOf(const std::vector<int64_t>& sizes, size_t begin, size_t end) {
 }
 
 // Returns ranges of row-major indices over the axes [begin, end). The ranges contain the selected
-// elements.
+// elements, and possibly more (kMostRanges).
 std::vector<Range> linearRanges(const Selection& wanted, const std::vector<int64_t>& sizes,
                                 size_t begin, size_t end) {
   std::vector<Range> ranges = {{0, 1}};

@@ -12,7 +12,7 @@
 
 namespace heddle {
 
-// Splits the range [0, count) into parts and calls task(begin, end) for each part, on several
+// Splits the range [0, count) into parts and calls task(begin, end) for each part, on up to 16
 // threads if `count` is larger than `grain`. The length of each part, except the last one, is a
 // multiple of `grain`. The parts must be independent, so that the result does not depend on the
 // number of threads. If `task` throws, the other parts still run, and inParallel() then throws one

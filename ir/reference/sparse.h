@@ -33,7 +33,7 @@ struct ReferenceCost {
   // that it reads, whichever is larger. A matrix product counts its multiplications as computed
   // elements.
   double operations = 0;
-  double bytes = 0;  // size of all values that expressions compute
+  double bytes = 0;  // size of all elements that expressions compute
 };
 // Returns the cost of evaluateReferenceAt() for the same elements.
 ReferenceCost referenceCostAt(const Fusion& fusion, const SizeBindings& sizes,

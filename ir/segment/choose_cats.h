@@ -11,7 +11,7 @@ namespace heddle {
 // The cats whose pieces are written into the result.
 struct ChosenCats {
   std::vector<Cat> cats;
-  std::vector<std::string> notes;  // for each other cat that is computed: its name and the reason
+  std::vector<std::string> notes;  // for each cat whose pieces a kernel selects: name and reason
 };
 
 // Chooses how each cat of the fusion is computed. There are two ways:

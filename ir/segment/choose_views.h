@@ -20,8 +20,8 @@ struct ChosenViews {
 // `segmented` contains the fusion with the views `chosen`; kernels compute all other broadcasts and
 // expands. The result contains `chosen`, and each broadcast or expand for which all of this is
 // true:
-// - Its kernel stores the result. If only the kernel itself reads the result, the kernel computes
-//   it in registers.
+// - The kernel that computes the expression stores the result. (If no other group reads the result,
+//   the kernel computes it in registers.)
 // - Its operand is an input of the kernel, directly or through other broadcasts and expands of the
 //   kernel, which then also become views. Otherwise, no other expression of the kernel may read the
 //   result. The kernel then stores the operand instead of the result.

@@ -15,8 +15,8 @@
 namespace heddle {
 namespace {
 
-// Copies expressions of a group. If several expressions are equal, it copies only the first one,
-// and the ones whose results the group stores. Equal expressions may be on different axes of the
+// Copies expressions of a group. If several expressions are equal, copies only the first of them,
+// and each of them whose result the group stores. Equal expressions may be on different axes of the
 // kernel, and one value cannot serve both. Two expressions therefore count as equal only if their
 // operands determine the axes of the result. An index tensor has no such operands.
 class GroupCopier {

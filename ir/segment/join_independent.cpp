@@ -17,7 +17,7 @@ namespace {
 // A kernel is compared only with this number of earlier groups: the last ones that it may join.
 constexpr size_t kMostOpenLaunches = 4;
 
-// The facts about one group that decide its joins.
+// The facts about one group that decide which groups it may join.
 struct Facts {
   bool candidate = false;             // a pointwise kernel that may share a launch
   std::vector<size_t> after;          // groups that must run before

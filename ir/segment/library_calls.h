@@ -31,8 +31,8 @@ void reuseForwards(SegmentedFusion& segmented);
 // backward or forward. Returns "" for a forward that no backward reads.
 std::string describeReuse(const Fusion& fusion, const Attention& attention);
 
-// Returns the type of the tensor for the log-sum-exps of a forward with the result `o`: f32, with
-// the axes of o except the width, in row-major order.
+// Returns the type of the tensor for the log-sum-exps of a forward with the result `o`. The type is
+// f32, with the axes of `o` except the width, in row-major order.
 TensorView logSumsFor(TensorView o);
 
 }  // namespace heddle

@@ -20,14 +20,14 @@ struct Recomputed {
 // The fusion must not return the value, and the value must not be sharded. In addition, the value
 // must be of one of two kinds.
 //
-// Values of the first kind need no memory: pointwise ops compute them from indices (iota), constant
-// elements (full) and values with fewer axes. Random numbers are an example. For values of the
-// second kind, all of this is true:
-// - Pointwise ops without function calls and divisions compute the value from values in memory, its
-//   *sources*. A source may also be a tensor with fewer axes that the storing kernel computes. This
-//   kernel then stores this tensor instead of the value. If such sources do not suffice, the kernel
-//   may store values with the same axes, but fewer bytes per element. These values are then
-//   sources.
+// Values of the first kind need no memory: pointwise ops, broadcasts and expands compute them from
+// indices (iota) or constant elements (full), and possibly values with fewer axes. Random numbers
+// are an example. For values of the second kind, all of this is true:
+// - Pointwise ops without function calls and divisions, broadcasts and expands compute the value
+//   from values in memory, its *sources*. A source may also be a tensor with fewer axes that the
+//   storing kernel computes. This kernel then stores this tensor instead of the value. If such
+//   sources do not suffice, the kernel may store values with the same axes, but fewer bytes per
+//   element. These values are then sources.
 // - Take all sources with the same axes as the value. Together they have at most as many bytes per
 //   element as the value, and at least one byte.
 // If a value of the second kind is computed again, no kernel writes or reads it. Each reader reads

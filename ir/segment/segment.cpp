@@ -309,8 +309,8 @@ class Segmenter {
     return fmt::format("it is copied into %{}: {}", result, piece->why_copied);
   }
 
-  // Adds a reason to Group::cuts of each kernel that neither reads a result of another group nor is
-  // read by another group. The function adds no reason if there is only one kernel.
+  // Adds a reason to Group::cuts of each kernel that reads no result of another group, and whose
+  // results no other group reads. The function adds no reason if there is only one kernel.
   void tellLoners() {
     std::vector<bool> bound(result_.groups.size(), false);
     size_t kernels = 0;

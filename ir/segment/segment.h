@@ -44,8 +44,8 @@ struct Group {
 // expressions belong to no group:
 // - Scalar expressions (constants, sizes and arithmetic on them). The host evaluates them, and a
 //   kernel repeats the constants that it needs.
-// - Expressions whose results no group reads and the fusion does not return, for example because
-//   only the size of a result is used. Nothing evaluates them.
+// - Expressions with a result that no group reads and the fusion does not return. For example, only
+//   the size of the result is used. Nothing evaluates these expressions.
 struct SegmentedFusion {
   Fusion fusion;
   std::vector<Group> groups;
@@ -66,9 +66,9 @@ struct SegmentOptions {
   // Otherwise returns the reason why it cannot for any sizes. If the function is not set, the ops
   // of attentions are treated like all other ops.
   std::function<std::string(const Fusion&, const Attention&)> attention;
-  // Is called for an attention that `attention` accepts. Returns "" if the library can compute it
-  // for the sizes of the run, otherwise the reason why it cannot. If the function is not set, the
-  // library can compute it for all sizes.
+  // segment() calls this function for each attention that `attention` accepts. Returns "" if the
+  // library can compute it for the sizes of the run, otherwise the reason why it cannot. If the
+  // function is not set, the library can compute it for all sizes.
   std::function<std::string(const Fusion&, const Attention&)> attention_for_sizes;
 };
 
@@ -87,10 +87,11 @@ SegmentedFusion segment(const Fusion& fusion, const SegmentOptions& options = {}
 SegmentedFusion segmentForAllSizes(const Fusion& fusion, const SegmentOptions& options);
 
 // Returns the group as a separate fusion. Inputs and outputs keep their names. If several
-// expressions on the same axes are equal, the fusion contains only the first one, and the ones
-// whose results are outputs. Constants that the group reads are copied; all other scalars become
-// scalar inputs. Meshes and shardings are copied too, because they determine which axes of a value
-// are split over devices. The parts of a group (Group::parts) share no expressions in the result.
+// expressions on the same axes are equal, the fusion contains only the first of them, and each of
+// them whose result is an output. Constants that the group reads are copied; all other scalars
+// become scalar inputs. Meshes and shardings are copied too, because they determine which axes of a
+// value are split over devices. The parts of a group (Group::parts) share no expressions in the
+// result.
 Fusion extract(const SegmentedFusion& segmented, const Group& group);
 
 // Returns the text of the fusion, with the number of the group before each expression. After the

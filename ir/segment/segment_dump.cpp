@@ -151,7 +151,7 @@ std::string typedList(const Fusion& fusion, const std::vector<ValueId>& ids) {
   return out.empty() ? "nothing" : out;
 }
 
-// Returns a text as a string literal. JSON and Graphviz both accept the escapes in it. Control
+// Returns a text as a string literal with escapes that both JSON and Graphviz accept. Control
 // characters become \u00XX.
 std::string quotedText(std::string_view text) {
   std::string out = "\"";

@@ -158,8 +158,8 @@ struct SegmentGraph::Impl {
 
   // Moves the groups `early` before the merged group and the groups `late` after it. All of them
   // share the positions that they had before: early groups get the lowest positions, late groups
-  // the highest. Early groups thus only move towards the front, and late groups only towards the
-  // back, so the order stays correct for all other groups.
+  // the highest. Early groups therefore move only towards the front, and late groups only towards
+  // the back. The order stays correct for all other groups.
   void reorder(std::vector<size_t> early, size_t merged, std::vector<size_t> late, size_t from,
                size_t to) {
     std::vector<size_t> free{from, to};

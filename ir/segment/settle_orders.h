@@ -12,11 +12,11 @@ namespace heddle {
 // a hint.
 //
 // These segments refuse a hint:
-//  - A kernel of several sweeps over rows, for example a softmax. It refuses if the reduced axes
-//    would not be innermost in a value that it reads or stores. Each sweep would then read elements
-//    that are not neighbours. The kernel refuses only if the removal makes the reduced axes
-//    innermost in all values that it reads or stores. Otherwise it would have to transpose in any
-//    case.
+//  - A kernel that reduces rows and also stores a value along the rows, for example a softmax. It
+//    reads each row in several sweeps (passes). It refuses if no reduced axis would be innermost in
+//    a value along the rows that it reads or stores. Each sweep would then read elements that are
+//    not neighbours. The kernel refuses only if the removal makes a reduced axis innermost in all
+//    these values. Otherwise it would have to transpose in any case.
 //  - A call that computes an attention. It refuses if the last axis of an operand would not be
 //    innermost. The library would then copy the operand.
 // A hint can be removed if only kernels and library calls compute and read the value. The value

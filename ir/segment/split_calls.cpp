@@ -249,7 +249,8 @@ class CallSplitter {
     }
   }
 
-  // Corrects the reason of a cut if the library call on one of its sides is split.
+  // Corrects the reason of a cut if one of the two separated groups is a library call that is
+  // split.
   void explain(Cut& cut, bool is_split) const {
     const int other = cut.other == kNoExpr ? -1 : from_.group_of[cut.other];
     if (!is_split && (other < 0 || !splits_[other])) return;

@@ -38,7 +38,7 @@ class Terms {
          {true, false}) {  // first all positive terms, so that none is negated
       for (const auto& [base, factor] : terms_) {
         if (factor == 0 || (factor > 0) != positive) continue;
-        // The smallest number has no absolute value.
+        // The absolute value of the smallest int64_t overflows.
         const bool subtracts = !positive && factor != std::numeric_limits<int64_t>::min();
         sum = subtracts ? Size::sub(sum, Size::mul(-factor, base))
                         : Size::add(sum, Size::mul(factor, base));

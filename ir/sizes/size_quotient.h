@@ -4,7 +4,7 @@
 
 namespace heddle {
 
-// Returns floorDiv(a, b), and cancels factors that `a` and `b` have in common. For example,
+// Returns floorDiv(a, b), without the factors that `a` and `b` have in common. For example,
 // quotient(t*4, 4) is t.
 Size quotient(const Size& a, const Size& b);
 

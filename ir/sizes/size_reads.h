@@ -33,11 +33,12 @@ class SizeReads {
   // Notes a decision that depends on the sizes in another way. holdFor() then returns false.
   static void noteOther();
 
-  // Returns whether all noted expressions have the same values for these sizes.
+  // Returns whether all noted expressions have the same values for these sizes. Returns false if
+  // noteOther() was called.
   bool holdFor(const SizeBindings& sizes) const;
 
  private:
-  static constexpr size_t kMost = 256;  // with more reads, the record is not used
+  static constexpr size_t kMost = 256;  // with more reads, holdFor() returns false
   std::vector<std::pair<Size, int64_t>> reads_;
   bool complete_ = true;
 };

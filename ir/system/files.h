@@ -40,7 +40,7 @@ struct RegularFile {
 };
 
 // Opens a regular file. Refuses folders, named pipes, sockets and devices, also through links,
-// because reading them may never end.
+// because reading some of them never ends.
 RegularFile openRegularFile(const std::string& path);
 
 // Reads `bytes` bytes from the current position into `to`. Throws UserError if the file ends

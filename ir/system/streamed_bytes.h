@@ -10,8 +10,8 @@
 
 namespace heddle {
 
-// Returns the size of the last cache of the CPUs, or the largest number if the process has fewer
-// than four CPUs. Takes microseconds, because it asks the system.
+// Returns the size of the last-level cache of the CPUs, or the largest number if the process has
+// fewer than four CPUs. Takes microseconds, because it asks the system.
 inline int64_t bytesOfLastCache() {
   constexpr int64_t kUsualCache = int64_t{32} << 20;
   constexpr int kFewestCpus = 4;
@@ -22,13 +22,15 @@ inline int64_t bytesOfLastCache() {
   return kUsualCache;
 }
 
-// Returns the fewest bytes of outputs that a kernel on the CPU should store around the caches. The
-// environment variable HEDDLE_CPU_STREAM_BYTES sets this number; text that is no positive number is
-// ignored. Without the variable, the function returns the size of the last cache, because the cache
-// cannot keep a larger output for the next reader. A process with fewer than four CPUs at the first
-// call streams nothing, because its cores, and not the memory, limit the speed. On one core of an
-// AMD EPYC 9005, a streamed gelu took 1.2 times as long. Every new plan calls this function once
-// per kernel, so it asks the system only once.
+// A CPU kernel can stream its outputs, that is, write them with stores that bypass the caches.
+// Returns the number of output bytes from which on a kernel should do this. The environment
+// variable HEDDLE_CPU_STREAM_BYTES sets this number; text that is no positive number is ignored.
+// Without the variable, the function returns the size of the last-level cache, because this cache
+// cannot keep a larger output for the next reader. If the process has fewer than four CPUs at the
+// first call, the result is then the largest number, and kernels stream nothing. In such a process
+// the cores, and not the memory, limit the speed. On one core of an AMD EPYC 9005, a streamed gelu
+// took 1.2 times as long. Every new plan calls this function once per kernel, so it asks the system
+// only once.
 inline int64_t leastStreamedBytes() {
   static const int64_t last_cache = bytesOfLastCache();
   if (const char* given = std::getenv("HEDDLE_CPU_STREAM_BYTES")) {

@@ -7,9 +7,9 @@
 
 namespace heddle {
 
-// A temporary folder that is removed even if the process that created it is killed. This process
-// holds a lock on the folder while it runs. Other processes of the same user remove folders without
-// a lock (removeUnlockedFolders()).
+// A temporary folder that is removed even if the process that created it is killed. The creating
+// process holds a lock on the folder while it runs. Other processes of the same user remove folders
+// without a lock (removeUnlockedFolders()).
 
 struct LockedFolder {
   std::string path;

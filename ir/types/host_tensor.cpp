@@ -46,8 +46,8 @@ double normalFrom(uint64_t bits) {
 }
 
 // Fills `tensor` with random bits. visit(fill) calls fill(i, linear) for each element. i is the
-// index of the element in `tensor`. linear is its row-major index in the tensor that randomTensor()
-// would return.
+// index of the element in `tensor`. linear is the row-major index of the element in the tensor that
+// randomTensor() would return.
 template <class Visit>
 void fillRandom(HostTensor& tensor, uint64_t seed, const std::string& name, Visit visit) {
   const uint64_t stream = mix(seed) ^ hashOf(name);

@@ -127,8 +127,9 @@ void concretizeMesh(DeviceMesh& mesh, int64_t job_size) {
   }
   if (open != nullptr) {
     HEDDLE_USER_CHECK(*known > 0 && job_size >= *known && job_size % *known == 0,
-                      "mesh {}: the job has {} rank(s), not a multiple of {}", mesh.str(), job_size,
-                      *known);
+                      "mesh {}: the job has {} rank(s), but must have a multiple of {}, the "
+                      "product of the other axes",
+                      mesh.str(), job_size, *known);
     open->size = job_size / *known;
   }
   HEDDLE_USER_CHECK(mesh.size() <= job_size, "mesh {} needs {} ranks, the job has {}", mesh.str(),

@@ -39,7 +39,7 @@ struct DeviceMesh {
   bool sizeIsFromJob() const;              // whether any axis has the size kFromJob
   int64_t rankAt(int64_t position) const;  // the rank at a row-major position
 
-  // Returns the row-major position of `rank`, or -1 if it is not in the mesh.
+  // Returns the row-major position of `rank`, or -1 if the rank is not in the mesh.
   int64_t positionOf(int64_t rank) const;
 
   // Returns the coordinate of `rank` on `axis`. The rank must be in the mesh.
@@ -66,11 +66,12 @@ inline constexpr int64_t kMaxDevices = int64_t{1} << 31;
 // kMaxDevices.
 std::optional<int64_t> knownDevices(const DeviceMesh& mesh);
 
-// Sets the size of the kFromJob axis to job_size / product of the other axes. Throws UserError in
-// these cases:
+// Sets the size of the kFromJob axis, if there is one, to job_size / product of the other axes.
+// Throws UserError in these cases:
 //  - More than one axis is kFromJob.
 //  - The product of the other axes does not divide job_size.
-//  - The mesh needs more ranks than the job has, or lists a rank that the job does not have.
+//  - The mesh has more than kMaxDevices devices, needs more ranks than the job has, or lists a rank
+//    that the job does not have.
 void concretizeMesh(DeviceMesh& mesh, int64_t job_size);
 
 }  // namespace heddle

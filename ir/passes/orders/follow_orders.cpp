@@ -28,8 +28,8 @@ bool spansAllAxes(const TensorView& tensor, size_t rank) {
                       [](const IterDomain& axis) { return axis.kind == IterKind::Broadcast; });
 }
 
-// Returns the needed order of the tensor or, without one, its hinted order. Returns nullopt if it
-// has neither.
+// Returns the needed order of the tensor or, without one, its hinted order. Returns nullopt if the
+// tensor has neither.
 const std::optional<AxisOrder>& orderOf(const TensorView& tensor) {
   return tensor.layout.needed ? tensor.layout.needed : tensor.layout.hint;
 }

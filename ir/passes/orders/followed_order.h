@@ -10,11 +10,15 @@ namespace heddle {
 // The memory order of a value, as far as inferOrders (ir/passes/orders/infer_orders.h) knows it.
 struct KnownOrder {
   AxisOrder order;
-  // Per axis: whether its elements come from memory. False for axes of one element, stretched axes
-  // and the axes of generated tensors (full, iota). These axes have no memory order to follow.
+  // Per axis: whether the elements along the axis come from memory. False for axes of one element,
+  // stretched axes and the axes of generated tensors (full, iota). These axes have no memory order
+  // to follow.
   std::vector<bool> in_memory;
-  // Whether results may follow the order. False if a collective needs the order: followOrders
-  // decides whether results follow it.
+  // Whether results may follow the order. True if the user requires the order. Otherwise false in
+  // these cases:
+  //  - A collective needs the order, or an earlier pass has set it as a hint. followOrders then
+  //    decides which results follow it.
+  //  - A `set` copies or moves the value.
   bool is_followed = true;
   std::string from;  // the origin of the order: "input %x", "required order of %y"
 };
@@ -23,8 +27,8 @@ struct KnownOrder {
 //  - One operand decides: the operand with the most axes in memory. Among several of these, the one
 //    with the widest type decides, or the first one if the types are equally wide. Sizes have no
 //    influence, so that a program is valid for all sizes.
-//  - The axes that the result shares with this operand keep its order. All other axes of the result
-//    precede them.
+//  - The axes that the result shares with this operand keep the operand's order. All other axes of
+//    the result precede them.
 //  - The columns of a matrix product stay innermost.
 //  - If the shared axes are in ascending order, the result is row-major.
 // `known` has the orders of the operands. The result has the same KnownOrder::from as the deciding

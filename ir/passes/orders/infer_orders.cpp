@@ -129,10 +129,10 @@ class OrderInferrer {
     return known;
   }
 
-  // The result of a reshape that is a view has the order of the operand's memory. Its readers
-  // cannot change this order. They were asked when the order of the operand was chosen
-  // (OrderRefusals). The result of any other reshape is row-major, because the reshape reads a
-  // row-major copy.
+  // The result of a reshape that is a view has the order of the operand's memory. The readers of
+  // the result cannot change this order. OrderRefusals has already asked them, when this pass chose
+  // the order of the operand. The result of any other reshape is row-major, because the reshape
+  // reads a row-major copy.
   KnownOrder knownReshape(const Expression& expr) const {
     const ValueId out = expr.outputs[0];
     const ValueId in = expr.inputs[0];

@@ -16,9 +16,10 @@ namespace heddle {
 //    ranks must have the same program.
 //  - A value with a required or needed order, or with a hint of an earlier pass, keeps it. A `set`
 //    without an order follows its operand only if the two already are the same data
-//    (ReshardStep::Kind::Same). Every other `set` without an order is a row-major copy.
+//    (ReshardStep::Kind::Same). The result of every other `set` without an order is row-major.
 //  - A required order has the same effect on results as the order of an input. An order that a
-//    collective needs has no such effect: followOrders has already decided which results follow it.
+//    collective needs, and a hint of an earlier pass, have no such effect: followOrders has already
+//    decided which results follow them.
 //  - If the op or a reader of the result would need a copy for the hinted order (OrderRefusals in
 //    ir/passes/orders/order_refusals.h), the result stays row-major. Readers of the result then
 //    follow the row-major order.

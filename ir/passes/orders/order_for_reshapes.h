@@ -4,10 +4,10 @@
 
 namespace heddle {
 
-// Chooses memory orders that make copies before reshapes unnecessary. A reshape needs a row-major
-// operand. The operand may be a permuted view of a value that a kernel or matrix product computes.
-// This value can then be stored in the order that makes the view row-major. For example, %o has the
-// axes [heads, tokens, width]:
+// Chooses memory orders that make copies before reshapes unnecessary. A reshape that is not a view
+// needs a row-major operand. The operand may be a permuted view of a value that a kernel or matrix
+// product computes. This value can then be stored in the order that makes the view row-major. For
+// example, %o has the axes [heads, tokens, width]:
 //
 //   %o = matmul(%p, %v)               // stored in the order [tokens, heads, width]
 //   %s = permute(%o, axes=[1, 0, 2])  // row-major

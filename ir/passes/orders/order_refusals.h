@@ -7,13 +7,14 @@
 namespace heddle {
 
 // Finds hinted memory orders that would cost more than they save, because an op would need a copy:
-//  - A collective needs the axis that it joins or splits to be outermost. Existing copies for
-//    collectives are kept, because their memory may be padded.
+//  - A collective needs the axis that it joins or splits to be outermost. If a `set` copies a value
+//    for a collective, the value refuses the order of the copy. The `set` would then copy nothing,
+//    but the collective may need the separate, padded memory.
 //  - A reshape needs a row-major operand if it is not a view of memory in the hinted order
 //    (reshapeInMemory() in ir/analysis/reshape_order.h).
-//  - A matrix product needs its batch axes to be outermost and in ascending order: only then does a
-//    library compute all batches in one call. In a matrix product [b, m, k] x [k, n], either of b
-//    and m may be outermost, because the library treats them as one axis.
+//  - A matrix product needs its batch axes to be outermost and in ascending order. Only then can a
+//    library compute all batches in one call. In a matrix product [b, m, k] x [k, n], b or m may be
+//    outermost, because the library treats the two as one axis.
 // Kernels are checked later, after segmentation (ir/segment/settle_orders.h).
 class OrderRefusals {
  public:

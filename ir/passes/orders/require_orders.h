@@ -9,10 +9,10 @@ namespace heddle {
 // is this order, and no view has a required order.
 //  - If a kernel, library call or collective computes the output, the pass sets Layout::required of
 //    this value.
-//  - If a view %name has a required order, the view is renamed to %name_view, and %name is a copy
-//    of it.
-//  - An input, and a value that is returned in several orders, keep their names. The pass inserts
-//    `%name_ordered = set(%name)`, which copies the output.
+//  - If a view %name has a required order, the view is renamed to %name_view, and %name becomes a
+//    copy of %name_view.
+//  - An input, and a value that several outputs return, keep their names. If such an output needs a
+//    copy in the required order, the pass inserts `%name_ordered = set(%name)`.
 // An inserted value has the sharding of the output. The pass runs before the passes that move data,
 // so that they can store results in the required orders.
 Fusion requireOrders(Fusion fusion);

@@ -156,7 +156,7 @@ class ReductionJoiner {
   IdVector<ValueId, std::vector<ExprId>> users_;
   IdVector<ValueId, bool> is_output_;
   Steps steps_;
-  IdVector<ExprId, bool> joined_;  // whether the expression adds partial values
+  IdVector<ExprId, bool> joined_;  // whether the pass lets the expression add partial values
   // For each value of the original fusion that is reduced later as a part of a sum: its partial
   // value in the new fusion.
   IdVector<ValueId, ValueId> partial_;

@@ -51,9 +51,9 @@ class SpaceGrants {
         space_(shardable.map.space.size()) {}
 
   // Grants the claims of one value if the mesh axes are still free. Returns false if a claim
-  // conflicts with an earlier one. Claims that can never be granted are ignored: the axis cannot be
-  // split, or a reshape splits or merges it and the blocks may be uneven. `asked` says which axes
-  // of the value the user asked to be sharded.
+  // conflicts with an earlier one. Ignores claims that can never be granted. In such a claim, the
+  // axis cannot be split, or a reshape splits or merges the axis and the blocks may be uneven.
+  // `asked` says which axes of the value the user asked to be sharded.
   bool grant(const Sharding& state, const std::vector<int>& axes, const std::vector<bool>& asked) {
     bool all = true;
     for (size_t axis = 0; axis < axes.size(); ++axis) {
@@ -111,8 +111,8 @@ ReduceOp combinationOf(const Expression& expr) {
 
 }  // namespace
 
-// Returns each mesh once: first the mesh of the result, if it has one, then the meshes of the
-// askers in their order.
+// Returns each mesh once: first the mesh of the result, if the result has a sharding, then the
+// meshes of the askers in the order of `askers`.
 std::vector<MeshId> LocalShardingPlanner::meshesOf(const std::vector<Asker>& askers,
                                                    const std::optional<Sharding>& result) {
   std::vector<MeshId> meshes;

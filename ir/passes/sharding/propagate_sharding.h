@@ -8,7 +8,8 @@ namespace heddle {
 // sharding that the user wrote. It works as follows:
 //  - First the pass walks forward: a result gets a sharding that fits its operands.
 //  - Then the pass walks backward: a value without a sharding gets a sharding that fits its
-//    readers. Outputs of the fusion are excluded.
+//    readers. Outputs of the fusion are excluded. A second forward walk gives these shardings to
+//    further results.
 //  - Inputs and new tensors (full, iota) that still have no sharding are replicated.
 //  - A value is partial only if the user declared it partial. If an expression computes a partial
 //    result without such a declaration, the result is reduced right after this expression.

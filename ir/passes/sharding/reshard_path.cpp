@@ -152,7 +152,7 @@ double ReshardPaths::localShare(const Sharding& state) const {
   return part;
 }
 
-// Returns the bytes that one device sends as a multiple of the bytes of the tensor, or -1 if the
+// Returns the bytes that one device sends, divided by the bytes of the tensor. Returns -1 if the
 // change needs more than one step.
 double ReshardPaths::cost(const TensorView& tensor, const Sharding& from,
                           const Sharding& to) const {

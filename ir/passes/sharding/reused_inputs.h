@@ -11,8 +11,8 @@ namespace heddle {
 
 // Gives each reusing output the sharding of its input, if the user has sharded the input and not
 // the output. Exceptions: the output is an input itself, or the sharding splits a broadcast axis of
-// the output. The pass runs before propagateSharding, so that a sum over devices leads directly to
-// the wanted sharding.
+// the output. The pass runs before propagateSharding, so that a reduction across devices can
+// directly give the wanted sharding.
 Fusion shardReusedOutputs(Fusion fusion);
 
 // Moves each reusing output to the sharding of its input, if the two shardings differ. The pass

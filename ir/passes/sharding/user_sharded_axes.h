@@ -20,9 +20,10 @@ IdVector<ValueId, std::vector<bool>> userShardedAxes(const Fusion& fusion);
 // Returns, for each value and logical axis, whether propagateSharding may shard this axis. Call
 // this before propagateSharding. An axis may be sharded in two cases:
 //  - The sharding of the value splits the axis.
-//  - The value has no sharding. An expression that can be split along the axis connects it with an
-//    axis that may be sharded: an axis of an operand, of a result, or of another operand. An output
-//    that is stored in an input (`return %y in %x`) is connected with this input in the same way.
+//  - The value has no sharding, and an expression that can be split along the axis connects the
+//    axis with an axis that may be sharded. An expression connects axes of its operands and its
+//    result. An output that is stored in an input (`return %y in %x`) is connected with this input
+//    in the same way.
 // If no value has a sharding, the function returns empty lists.
 IdVector<ValueId, std::vector<bool>> axesThatMayBeSharded(const Fusion& fusion);
 

@@ -58,7 +58,7 @@ struct Attention {
 //    sharding in all operands and results.
 //  - No expression outside of the attention reads an intermediate value, and no intermediate value
 //    is an output of the fusion.
-//  - For a backward: all three results are read, and gqa is false.
+//  - For a backward: the fusion computes all three results, and gqa is false.
 std::vector<Attention> attentionsOf(const Fusion& fusion);
 
 }  // namespace heddle

@@ -47,7 +47,7 @@ class BackwardMatch : public AttentionMatch {
   }
 
   // Takes a matrix product and the cast that rounds its result, and returns the rounded value. If
-  // the result is not a rounded gradient, it returns kNoValue and sets not_half_ to the reason.
+  // the result is not a rounded gradient, returns kNoValue and sets not_half_ to the reason.
   ValueId takeGradient(const Expression& product) {
     take(product.outputs[0], "matmul");
     const ValueId rounded = takeRounded(product);
@@ -58,7 +58,7 @@ class BackwardMatch : public AttentionMatch {
     return kNoValue;
   }
 
-  // Takes the ops that compute ds, and returns ds. If the ops do not match, it returns kNoValue and
+  // Takes the ops that compute ds, and returns ds. If the ops do not match, returns kNoValue and
   // sets why_no_ds_ to the reason.
   ValueId takeScoreGradient(ValueId p, ValueId wide_grad) {
     why_no_ds_ = "the gradients of q and k are not read";

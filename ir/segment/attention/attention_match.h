@@ -29,8 +29,9 @@ class AttentionMatch {
   // nullptr if there is no such expression or more than one.
   const Expression* reader(ValueId id, std::string_view op, size_t position) const;
 
-  // Returns whether the value is where(top == -inf, 0, exp(..) / sum(..)), where top is the maximum
-  // of each row. ir/composite/attention.cpp writes a softmax in this form.
+  // Returns whether the value is where(.., .., e / sum(e)) with e = exp(..).
+  // ir/composite/attention.cpp writes a softmax in this form; takeSoftmax() checks the parts that
+  // are left out here.
   bool isSoftmax(ValueId id) const;
 
  protected:

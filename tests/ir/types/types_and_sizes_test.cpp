@@ -94,7 +94,8 @@ TEST(TypesAndSizes, MeshTakesItsSizeFromTheJob) {
   DeviceMesh mesh = {"m", {{MeshAxis::Y, 2}, {MeshAxis::X, DeviceMesh::kFromJob}}, {}};
   EXPECT_EQ(mesh.str(), "@m = [y=2, x=ranks]");
   EXPECT_EQ(messageOf([&] { concretizeMesh(mesh, 3); }),
-            "mesh @m = [y=2, x=ranks]: the job has 3 rank(s), not a multiple of 2");
+            "mesh @m = [y=2, x=ranks]: the job has 3 rank(s), but must have a multiple of 2, the "
+            "product of the other axes");
   concretizeMesh(mesh, 6);
   EXPECT_EQ(mesh.size(MeshAxis::X), 3);
   DeviceMesh four = {"m", {{MeshAxis::X, 4}}, {}};
