@@ -14,7 +14,7 @@ namespace heddle::codegen {
 struct ArgumentValue {
   enum class Kind : uint8_t {
     Late,           // a pointer or scalar, which a run writes; 0 until then
-    Other,          // a number that valueOf() does not know
+    Other,          // a number that valueOf() cannot compute
     KeptItems,      // keptItems()
     ReducedItems,   // reducedItems()
     LaneExtent,     // elements along the lane axis
@@ -63,20 +63,23 @@ struct StageLayout {
     std::vector<ArgumentValue> values;
   };
   std::vector<Struct> structs;
-  // Offset of SharedKernel's field `first` (codegen/families/shared_launch.h), whose numbers follow
-  // from the grids of the parts. -1: the launch is not shared, and has one struct.
+  // A *shared* launch computes several independent parts of a segment
+  // (codegen/families/shared_launch.h). For a shared launch: the offset in bytes of the field
+  // `first`, whose numbers follow from the grids of the parts. -1: the launch is not shared, and
+  // has one struct.
   int32_t first = -1;
   // A *temporary* is a value that one launch stores in the workspace for later launches. Per
-  // element of LaunchStage::pointers: the temporary to which the pointer points, or -1 for every
-  // other pointer. Empty: no pointer points to a temporary.
+  // element of LaunchStage::pointers: the number of the temporary to which the pointer points, or
+  // -1 if it points to something else. Empty: no pointer points to a temporary.
   std::vector<int32_t> temporaries = {};
 };
 
 // Returns the value of an argument. Requires a kind other than Other.
 int64_t valueOf(const ArgumentValue& argument, const FrameNumbers& numbers);
 
-// Returns the factor and, in the upper half, the shift with which hd::Divisor of
-// codegen/runtime/cuda_runtime.h divides by `divisor`.
+// Returns a factor (lower 32 bits) and a shift (upper 32 bits). With these, hd::Divisor
+// (codegen/runtime/cuda_runtime.h) divides by `divisor` without a division instruction. Returns 0
+// if `divisor` is 0, or is 2^31 or larger.
 int64_t inverseOf(int64_t divisor);
 
 // The text of a kernel depends on the results of the two functions below.

@@ -28,9 +28,9 @@ struct ComputedIndex {
   // Index into Space::widths of a second shift, whose value is known only at run time. -1: there is
   // none.
   int width = -1;
-  bool checked = false;  // the index may be outside of the tensor
-  // The axis may be sharded. An element of another shard reads as -0.0 (integers: 0). These values
-  // do not change the sum over the ranks that computes the result.
+  bool checked = false;  // the index may be outside of the tensor, so the kernel checks it
+  // true: the axis may be sharded. An element of another shard then reads as -0.0 (integers: 0). A
+  // later collective adds the results of all ranks, and these values do not change the sum.
   bool in_block = false;
 };
 
