@@ -20,11 +20,12 @@ class JointValues {
   void beginStep();
   // Declares the arrays for one item, if they hold the elements of one item.
   void beginItem();
-  // Returns the entry for the element of the variable `lane` of the item with index `slot` in its
-  // step. Requires addsTogether() of the accumulator.
+  // Returns the expression of the array entry for one element: the element in lane `lane` (a
+  // variable of the text) of item `slot` of the step. Requires addsTogether() of the accumulator.
   std::string entry(AccumulatorId a, const char* slot) const;
-  // Counts the elements of an item: `count` lanes of an inner reduction. In an outer reduction,
-  // each lane has an array of its own, and an item gives it one element.
+  // Writes text that counts the elements of an item. In an inner reduction, these are the elements
+  // in `count` lanes (a variable of the text). In an outer reduction, each lane has its own array,
+  // and an item adds one element to it.
   void endItem();
   void endStep();
 
@@ -36,7 +37,7 @@ class JointValues {
   const Schedule& s_;
   const bool inner_;
   const bool per_item_;
-  std::vector<AccumulatorId> accumulators_;  // those whose elements are added together
+  std::vector<AccumulatorId> accumulators_;  // the accumulators with addsTogether()
 };
 
 }  // namespace heddle::codegen

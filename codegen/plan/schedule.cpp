@@ -14,9 +14,8 @@ int64_t floorPowerOfTwo(int64_t n) {
 }
 
 // Returns whether lanes should run along the innermost reduced axis. The alternative is the
-// innermost kept axis. Each tensor votes for the axis along which it has the smaller stride.
-// Tensors with more bytes weigh more. If no tensor has the reduced axis, only the kept extent
-// counts.
+// innermost kept axis. Each tensor votes for the axis along which it has the smaller stride, with
+// its number of bytes as weight. If no tensor has the reduced axis, only the kept extent counts.
 bool lanesAlongReduced(const Space& space) {
   constexpr int64_t kFewLanes = 32;
   size_t kept = space.kept - 1;
@@ -132,9 +131,9 @@ void scheduleCudaPointwise(const Space& space, Schedule& s) {
   while (s.unroll > 1 && items < s.unroll * s.block * kProcessors * 8) s.unroll /= 2;
 }
 
-// Returns how many of the `kept` items a block of an outer reduction reduces. An item is a vector
-// of columns, so a block with 32 items reads up to 512 bytes together, which is efficient. A
-// smaller number is better if the last block would otherwise have few items.
+// Returns how many of the `kept` items a block of an outer reduction reduces. A block with 32 items
+// (vectors of columns) reads up to 512 bytes together, which is efficient. A smaller number is
+// better if the last block would otherwise have few items.
 int64_t columnsFor(int64_t kept) {
   constexpr double kGain = 1.15;
   constexpr int64_t kFewest = 8;
@@ -196,7 +195,7 @@ void scheduleCudaReduction(const Space& space, Schedule& s, bool may_split) {
     while (s.reduce_threads > 1 && s.reduce_threads / 2 >= reduced) s.reduce_threads /= 2;
   } else {
     int64_t columns = columnsFor(kept);
-    // If a launch may not split the reduced range, blocks with fewer columns give more blocks.
+    // Without splits, blocks with fewer columns give more blocks.
     constexpr int64_t kFewestColumns = 8;
     while (!may_split && columns > kFewestColumns && kept / columns < kProcessors &&
            reduced >= 2 * s.block / columns) {

@@ -58,7 +58,8 @@ void CudaTileEmitter::openColumns() {
   loadAhead("(group + hd::blocks())");
 }
 
-// Writes the variables that say which row of a group of rows this thread computes.
+// Writes the variables that say which row of a group this thread computes. A group consists of the
+// rows that a block computes at the same time.
 void CudaTileEmitter::openRow(const std::string& group) {
   out_.line(fmt::format("const Index kept = {} * {} + row;", group, layout_.rows));
   out_.line("const bool active = kept < kept_items;");
