@@ -158,8 +158,8 @@ class CudaBundles {
     return vector;
   }
 
-  // Returns the number of neighbouring rows of which `bytes` bytes lie together in memory. The
-  // number is a power of two, and at most the next one above the number of all neighbouring rows.
+  // Returns how many neighbouring rows have an element in `bytes` contiguous bytes, rounded up to a
+  // power of two. The limit is elements_.rows, also rounded up to a power of two.
   int64_t rowsOf(int64_t bytes) const {
     return std::min(powerAbove(bytes / elements_.narrowest), powerAbove(elements_.rows));
   }
@@ -178,8 +178,9 @@ class CudaBundles {
   // axis of these rows is short. Small tensors do not count as narrow.
   bool isNarrow() const { return isLarge() && elements_.rows * elements_.narrowest < kSectorBytes; }
 
-  // Returns whether a warp accesses complete sectors. If bundles are narrow, only a block with many
-  // threads per bundle does so.
+  // Returns whether a warp accesses complete sectors. If neighbouring rows are narrow, this
+  // requires a block of at least kShortestBlock threads, in which each thread has an element of the
+  // row.
   bool hasSectors(const RowLayout& layout) const {
     return !isNarrow() ||
            (layout.rows * layout.threads >= kShortestBlock && layout.threads <= length_);
@@ -219,8 +220,8 @@ class CudaBundles {
            staticBytes(layout, demand) <= kSharedBytes;
   }
 
-  // Returns the candidate that holds the tiles in registers. If they fit too, it also keeps the
-  // values that are expensive to compute.
+  // Returns the candidate that holds the tiles in registers. If there are enough registers, it also
+  // keeps the values that are expensive to compute.
   std::optional<RowCandidate> inRegisters(int64_t bundles) const {
     if (const auto kept = inRegisters(bundles, demands_.expensive, RowVariant::Expensive)) {
       return kept;

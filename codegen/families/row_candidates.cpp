@@ -23,17 +23,17 @@ using row_limits::kWarp;
 // The largest number of bytes of tiles that one thread holds. If a block has 1024 threads, the
 // registers of a thread have 256 bytes, and the body needs some of them.
 constexpr int64_t kTileBytes = 128;
-// The limits for programs with columns: kColumnTileBytes if kColumnThreads threads share a
-// multiprocessor, kAheadTileBytes for kAheadThreads. If threads hold more elements, fewer threads
-// combine accumulators per row. If they hold fewer, blocks have more threads, and fewer blocks
-// store sums of columns. kWantedColumnBytes is a compromise.
+// Programs with columns: a thread holds at most kColumnTileBytes if kColumnThreads threads share a
+// multiprocessor, or at most kAheadTileBytes if kAheadThreads do. If threads hold more elements,
+// fewer threads combine accumulators per row. If they hold fewer, blocks have more threads, and
+// fewer blocks store sums of columns. kWantedColumnBytes is a compromise.
 constexpr int32_t kColumnThreads = 512;
 constexpr int64_t kColumnTileBytes = 384;
 constexpr int64_t kWantedColumnBytes = 340;
 constexpr int32_t kAheadThreads = 384;
 constexpr int64_t kAheadTileBytes = 576;
 constexpr int64_t kMostThreads = 1024;
-constexpr int64_t kLoopThreads = 512;  // per row, if it is read in a loop or in shared memory
+constexpr int64_t kLoopThreads = 512;  // per row that is read in a loop or is in shared memory
 // With fewer rows than this, one row per block leaves multiprocessors idle.
 constexpr int64_t kFewRows = kMultiprocessors;
 // If at least kFewestThreads threads read neighbouring vectors of a row, they use complete sectors
@@ -95,7 +95,7 @@ int64_t mostVectors(const Space& space, int64_t vector, bool shifted) {
 // registers for 14 of them empty.
 int64_t fuller(int64_t threads, int64_t vectors, int64_t most) {
   constexpr double kGain = 1.12;
-  const int64_t fewest = std::min<int64_t>(threads, 8);  // pieces of 128 bytes
+  const int64_t fewest = std::min<int64_t>(threads, 8);  // together they read 128 bytes
   const auto fullness = [vectors](int64_t n) {
     return static_cast<double>(vectors) / static_cast<double>(n * ceilDiv(vectors, n));
   };

@@ -19,7 +19,7 @@ bool hasUnalignedRows(const Space& space, Target target);
 
 // Which computed values a program keeps for later sweeps over the row (keptValues()).
 enum class RowVariant : uint8_t {
-  ManyOps,    // as Expensive, and values whose computation takes several ops; only with columns
+  ManyOps,    // also values whose computation takes several ops; only with columns
   Expensive,  // values that are expensive to compute, or smaller than the tiles that they replace
   Loaded,     // no values: each sweep computes them again from the loaded tiles
 };
@@ -48,7 +48,7 @@ struct RowDemand {
   int64_t ops = 0;           // simple operations of the longest body (opsOf())
   int64_t accumulators = 0;  // number of accumulators of a row
   bool several_sweeps = false;  // needsSeveralSweeps()
-  bool joined_sweeps = false;   // the same, if joint reductions of the target count as one sweep
+  bool joined_sweeps = false;   // the same, but a pair of joint reductions counts as one (Cuda)
 };
 
 // Counts what a kernel does for each row. Joint reductions (codegen/plan/joint.h), which only Cuda
