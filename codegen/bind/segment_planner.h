@@ -66,8 +66,8 @@ class SegmentPlanner {
 
  private:
   struct Form {
-    // The launches for some shapes. bind() replaces grids, places of temporaries
-    // (PointerPatch::place) and the arguments that depend on shapes.
+    // The launches for some shapes. bind() replaces grids, the offsets of temporaries
+    // (PointerPatch::workspace_offset) and the arguments that depend on shapes.
     std::vector<LaunchStage> stages;
     std::vector<StageLayout> layouts;  // per stage
   };
