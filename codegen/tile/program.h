@@ -108,8 +108,8 @@ struct LoopOverRow {
 };
 
 // How a block of threads processes rows.
-// - Cuda: element i of a row belongs to vector i / vector. Vector v belongs to thread v % threads
-//   of the row, and is vector v / threads of this thread.
+// - Cuda: element i of a row belongs to the vector with number i / `vector`. Vector v belongs to
+//   thread v % `threads` of the row, and is vector v / `threads` of this thread.
 // - Cpp: one thread processes one row after another. `vector` is the number of accumulators of the
 //   inner loop. Of the other members, only `bundled` and `capacity` are used.
 //
