@@ -90,8 +90,8 @@ __device__ inline int blockRow() { return (int)blockIdx.y; }
 // Makes all threads of a block wait for each other. Writes before the barrier are visible after it.
 __device__ inline void barrier() { __syncthreads(); }
 
-// Return the `x` of another thread of the warp: its number in the warp is the number of this thread
-// xor `mask`. All 32 threads of the warp must call the function.
+// Return the `x` that another thread of the warp passes. The number of that thread in the warp is
+// the number of this thread xor `mask`. All 32 threads of the warp must call the function.
 __device__ inline float fromPartner(float x, int mask) {
   return __shfl_xor_sync(0xffffffffu, x, mask);
 }
@@ -105,7 +105,8 @@ __device__ inline long long fromPartner(long long x, int mask) {
 // Returns x / y with an error of at most two units in the last place, for |y| below 2^126.
 __device__ inline float nearQuotient(float x, float y) { return __fdividef(x, y); }
 
-// Access a word in memory. If kStreams is true, its line leaves the L2 cache before other lines.
+// Access a word in memory. If kStreams is true, the cache line of the word leaves the L2 cache
+// before other lines.
 template <bool kStreams, class Word>
 __device__ inline Word loadWord(const Word* from) {
   if constexpr (kStreams) return __ldcs(from);
