@@ -10,6 +10,7 @@
 
 namespace heddle::codegen {
 
+// The language of a kernel. Cuda: for a CUDA GPU. Cpp: C++, for the CPU.
 enum class Target : uint8_t { Cuda, Cpp };
 
 // The alignment of an address that suits every access of a kernel, in bytes.

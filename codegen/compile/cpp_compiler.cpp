@@ -118,8 +118,8 @@ class CppCompiler : public KernelCompiler {
   FoundCompiler found_;
 };
 
-// Returns whether the compiler creates a shared object with kFlags and these options. If not,
-// appends the reason to `why`.
+// Returns whether the compiler, with kFlags and these options, creates a shared object that this
+// process can load. If not, appends the reason to `why`.
 bool works(const std::string& program, const std::vector<std::string>& options, std::string& why) {
   TempFolder folder;
   const std::string in = folder.path() + "/probe.cpp";

@@ -8,10 +8,10 @@ namespace heddle::codegen {
 // Writes the CUDA text of the arrays `values`, in which a reduction loop collects elements. One
 // call of hd::add() adds the collected elements to the state of an accumulator (addsTogether()).
 //
-// The arrays hold the elements of all items that a thread loads in one step, one item after
-// another. The variable `valid` counts them. If an item before the last one of a step may have
-// fewer elements than lanes, the elements would have gaps. The arrays then hold the elements of one
-// item only.
+// A *step* of the loop computes the items (codegen/plan/schedule.h) that a thread loads at once.
+// The arrays hold the elements of all items of a step, one item after another. The variable `valid`
+// counts these elements. If an item before the last one of a step may have fewer elements than
+// lanes, the elements would have gaps. The arrays then hold the elements of one item only.
 class JointValues {
  public:
   JointValues(TextWriter& out, const LoopNest& nest);
@@ -25,8 +25,10 @@ class JointValues {
   std::string entry(AccumulatorId a, const char* slot) const;
   // Writes text that counts the elements of an item. In an inner reduction, these are the elements
   // in `count` lanes (a variable of the text). In an outer reduction, each lane has its own array,
-  // and an item adds one element to it.
+  // and an item adds one element to it. If the arrays hold one item, also writes the calls that add
+  // the elements to the states.
   void endItem();
+  // Writes the calls that add the elements to the states, if the arrays hold the elements of a step.
   void endStep();
 
  private:

@@ -7,11 +7,10 @@
 
 namespace heddle::codegen {
 
-// The functions below serve segments with *column reductions* (rule 3 of
-// ir/analysis/kernel_rules.h). Such a segment may also reduce rows. A column reduction reduces
-// exactly the axes that the reductions of rows keep. An example is the backward of a norm: the
-// gradient of the input needs sums along rows, and the gradients of the parameters need sums along
-// columns.
+// A *column reduction* (rule 3 of ir/analysis/kernel_rules.h) reduces exactly the axes along which
+// the rows of a segment are numbered. The functions below serve segments with column reductions.
+// Such a segment may also reduce rows. An example is the backward of a norm: the gradient of the
+// input needs sums along rows, and the gradients of the parameters need sums along columns.
 
 // Returns columnReductions(segment). Fast if the segment has no column reductions.
 std::vector<ExprId> columnReductionsOf(const Fusion& segment, const Analysis& analysis);

@@ -28,7 +28,8 @@ struct RowForm {
   bool looped = false;
   // true: divisions by a value per row become calls of hd::divided() or hd::nearDivided()
   // (codegen/runtime/cuda_math.h). These multiply by the reciprocal, which is computed once per
-  // row.
+  // row. If `ahead` is true, divisions by a scalar change in the same way, in bodies that run once
+  // per row.
   bool reciprocals = false;
   // true: the kernel loads the tiles of a row while it processes the previous row. It loads tiles
   // that are the same for all rows once (LoadTile::When).

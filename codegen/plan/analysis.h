@@ -43,7 +43,8 @@ struct Analysis {
   // Per value: true if the value is an input of the segment, and all ops that read it do so at
   // computed indices. The axes of such an input do not map to axes of the space.
   IdVector<ValueId, bool> indexed_only;
-  // Per expression: indexedAxesOf() (ir/analysis/indexed_axes.h) for an Index op, otherwise empty.
+  // Per expression: indexedAxesOf() (ir/analysis/indexed_axes.h) for an op that reads an operand at
+  // computed indices (OpKind::Index), otherwise empty.
   IdVector<ExprId, std::vector<IndexedAxis>> indexed_axes;
   std::vector<ValueId> indexed_inputs;  // indexedInputs() of the segment
   // The values whose descriptors give the extents of the *generated* axes. These are the axes of
@@ -55,9 +56,9 @@ struct Analysis {
   // The axes of the space along which some op uses the index of the current element, in ascending
   // order.
   std::vector<AxisId> coordinates;
-  // Per value: true if every result that depends on the value is rounded to 16 bits or less, and no
-  // op on the way increases a small relative error. Kernels may then compute the value with
-  // OpDef::rounded_text (ir/ops/op.h), which is faster and less exact.
+  // Per value: true if the value itself is rounded to 16 bits or less, or if every op that reads it
+  // has a result with this property and does not increase a small relative error. Kernels may then
+  // compute the value with OpDef::rounded_text (ir/ops/op.h), which is faster and less exact.
   IdVector<ValueId, bool> rounded;
   // The pairs of reductions that the kernel computes in one sweep. analyze() leaves the list empty.
   // For a kernel that can use such pairs, the planner sets it to the result of jointReductions().

@@ -31,8 +31,8 @@ bool isReadAfterReductions(const Fusion& segment, const Analysis& analysis, Valu
 }
 
 // Returns whether the kernel reads the input again after its reductions. This is the case if an
-// output that is stored then depends on the input without a reduction. The input can then have a
-// reduced axis only if the extent of this axis is 1.
+// output that is stored after the reductions depends on the input, and no reduction lies between
+// the two. If such an input has a reduced axis, the extent of this axis is 1.
 bool isReadAgain(const Fusion& segment, const Analysis& analysis, ValueId input) {
   IdVector<ValueId, bool> depends(segment.values().size(), false);
   depends[input] = true;

@@ -89,7 +89,7 @@ struct alignas(kLanes * sizeof(T)) HeldLanes {
 };
 
 // true: vectors of kLanes elements have fast functions for unaligned addresses (loadPairs() and
-// storePairs()). They need at least two pairs of 16-bit elements.
+// storePairs()). Only vectors of at least two pairs of 16-bit elements have them.
 template <int kLanes, class T>
 constexpr bool kHasPairs = sizeof(T) == 2 && kLanes >= 4;
 // Returns whether the address is aligned for 16-bit words, but not for 32-bit words.
@@ -220,8 +220,7 @@ __device__ inline void loadPart(Lanes<kLanes, T>& to, const T* from, bool whole,
     if (i >= first && i < end) to.set(i, from[i]);
   }
 }
-// Loads like loadPart() into `to[at]`. The thread must call awaitCopies() before it reads the
-// vector.
+// Does the same for `to[at]`. The thread must call awaitCopies() before it reads the vector.
 template <int kLanes, class T>
 __device__ inline void holdPart(const SharedArray<HeldLanes<kLanes, T>>& to, int at, const T* from,
                                 bool whole, int first, int end) {
