@@ -29,7 +29,7 @@ struct ImageKey {
 //   STEM.cubin or STEM.so   the image
 //   STEM.key                size and SHA-256 hash of the image, and the key text; written last
 // load() checks the content of a C++ image and loads the image through the same file descriptor.
-// Nobody can therefore replace the file in between. Thread-safe.
+// Nobody can therefore replace the file between the check and the load. Thread-safe.
 class ImageFiles {
  public:
   ImageFiles(std::string folder, int64_t max_bytes);

@@ -28,7 +28,7 @@ class JointValues {
   // and an item adds one element to it. If the arrays hold one item, also writes the calls that add
   // the elements to the states.
   void endItem();
-  // Writes the calls that add the elements to the states, if the arrays hold the elements of a step.
+  // If the arrays hold the elements of a step, writes the calls that add these to the states.
   void endStep();
 
  private:

@@ -61,8 +61,8 @@ struct LeafText {
 std::string stateName(const std::string& prefix, NodeId node);
 
 // Declares the objects that a thread keeps for the ops of `body` (OpDef::state). Call this before
-// writeNodes(): on CUDA outside of the loop over lanes, so that all lanes use the same object; in
-// C++ inside of the loop, so that the lanes stay independent.
+// writeNodes(). On CUDA, call it outside of the loop over lanes, so that all lanes use the same
+// object. In C++, call it inside of the loop, so that the lanes stay independent.
 void writeStates(TextWriter& out, const Body& body, const std::string& prefix);
 // Does the same for a CUDA loop that visits its `lanes` lanes in order, starting at lane 0. An
 // object may then compute the results of all lanes at once (hd::ForLanes). This requires:

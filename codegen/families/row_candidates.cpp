@@ -343,7 +343,7 @@ bool hasUnalignedRows(const Space& space, Target target) {
   const int64_t shortest = space.hasReduced() ? 16 : 32;
   if (target != Target::Cuda || space.extents.size() < 2) return false;
   const Space rows = withRows(space);
-  // Loops load elements at computed indices one by one. Elements of 4 bytes or more suit this.
+  // Loops load elements at computed indices one by one, which is fast for 4 bytes or more.
   if (!space.hasReduced() && !space.indexed.empty() && widestOf(rows) >= 4) return false;
   return isContiguousAlongRow(rows) && rows.keptCount() >= kFewRows &&
          vectorsOf(rows, 1, false).shifted &&

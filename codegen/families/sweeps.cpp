@@ -63,9 +63,9 @@ class Divider {
   // Groups values into lists. Each list becomes one segment. Two values are in the same list if
   // both depend on the same value with all axes (hasAllAxes()). Values of different lists may have
   // unrelated axes, because only a later sweep relates these axes. The outputs of one list may be
-  // stored before another list is launched. This overwrites no input of the other list: an output
-  // can have the memory of an input only if both have all axes, and two lists have no such input in
-  // common.
+  // stored before another list is launched. This overwrites no input of the other list. The reason:
+  // an output can have the memory of an input only if both have all axes. Two lists have no input
+  // with all axes in common.
   std::vector<std::vector<ValueId>> connected(const std::vector<ValueId>& values) const {
     std::vector<std::vector<ValueId>> lists;
     std::vector<std::set<ValueId>> read;  // per list: the values with all axes on which it depends

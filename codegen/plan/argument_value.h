@@ -64,9 +64,9 @@ struct StageLayout {
   };
   std::vector<Struct> structs;
   // A *shared* launch computes several independent parts of a segment
-  // (codegen/families/shared_launch.h). For a shared launch: the offset in bytes of the field
-  // `first`, whose numbers follow from the grids of the parts. -1: the launch is not shared, and
-  // has one struct.
+  // (codegen/families/shared_launch.h). For a shared launch, this is the offset of the field
+  // `first` in bytes. The numbers in this field follow from the grids of the parts. -1: the launch
+  // is not shared, and has one struct.
   int32_t first = -1;
   // A *temporary* is a value that one launch stores in the workspace for later launches. Per
   // element of LaunchStage::pointers: the number of the temporary to which the pointer points, or
