@@ -9,8 +9,8 @@
 namespace heddle::codegen {
 
 // What an argument of a kernel contains. codegen/plan/schedule.h explains lanes, items, tiles and
-// splits. Kernels with equal text differ only in the numbers that valueOf() returns for their
-// arguments.
+// splits. The arguments of kernels with equal text differ only in the numbers that valueOf()
+// returns.
 struct ArgumentValue {
   enum class Kind : uint8_t {
     Late,           // a pointer or scalar, which a run writes; 0 until then

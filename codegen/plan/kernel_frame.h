@@ -70,7 +70,7 @@ struct Access {
   DType dtype = DType::F32;
   bool output = false;
   IndexExpr kept_offset;     // from the coordinates of kept axes; workspace: plus base and split
-  IndexExpr reduced_offset;  // computed from the coordinates of reduced axes
+  IndexExpr reduced_offset;  // from the coordinates of reduced axes
   LaneStride lane = LaneStride::Zero;
   IndexExpr lane_stride;
   // CUDA: hasAlignedItems() (codegen/plan/argument_value.h). The kernel may then load items as
