@@ -124,7 +124,7 @@ __device__ inline void storeWord(Word* to, Word word) {
 // --- blocks that wait for each other -------------------------------------------------------------
 // These functions access memory that is 0 when the launch begins.
 
-// Returns the next ticket. Each ticket is given to one thread.
+// Returns the next ticket. No two calls return the same ticket.
 __device__ inline unsigned takeTicket(unsigned* tickets) { return atomicAdd(tickets, 1u); }
 // Counts one more arrival. Returns whether this is arrival number `wanted`. If it is, the other
 // threads have completed all memory accesses that they began before their arrivals.
@@ -193,7 +193,7 @@ extern __shared__ uint4 dynamicShared[];
 template <class T>
 struct SharedArray {
   T* first;
-  // The dynamic shared memory from byte `offset` on.
+  // Refers to the dynamic shared memory from byte `offset` on.
   __device__ explicit SharedArray(int offset)
       : first((T*)((unsigned char*)dynamicShared + offset)) {}
   template <int kBytes>
