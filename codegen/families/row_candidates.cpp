@@ -338,8 +338,9 @@ Space withRows(Space space) {
 }
 
 bool hasUnalignedRows(const Space& space, Target target) {
-  // The smallest number of vectors per row. A reduction masks the first and last vector once, for
-  // loads. A pointwise kernel masks them twice, for loads and stores.
+  // The smallest number of vectors per row for which this family is faster. A reduction masks the
+  // first and last vector once, for loads. A pointwise kernel masks them twice, for loads and
+  // stores.
   const int64_t shortest = space.hasReduced() ? 16 : 32;
   if (target != Target::Cuda || space.extents.size() < 2) return false;
   const Space rows = withRows(space);

@@ -17,8 +17,8 @@ struct RowStatements {
   int64_t loaded = 0;
 };
 
-// How the statements of such a kernel are written. A *sweep* is one pass over the elements of a
-// row.
+// How the statements of a kernel that processes rows are written. A *sweep* is one pass over the
+// elements of a row.
 struct RowForm {
   // A tile *along the row* has one element per element of the row.
   // - true: every sweep is a loop (LoopOverRow), and no tile along the row lives from one sweep to
