@@ -10,6 +10,7 @@
 
 namespace heddle::codegen {
 
+// The language of a kernel. Cuda: for a CUDA GPU. Cpp: C++, for the CPU.
 enum class Target : uint8_t { Cuda, Cpp };
 
 // The alignment of an address that suits every access of a kernel, in bytes.
@@ -94,7 +95,7 @@ struct LaunchStage {
   bool operator==(const LaunchStage&) const = default;
 };
 
-// Returns the offset of the pointer to the start of the workspace in the arguments of a launch, or
+// Returns the offset of an argument of a launch: the pointer to the start of the workspace. Returns
 // -1 if there is no such pointer.
 inline int32_t workspaceOffset(const LaunchStage& stage) {
   for (const LaunchStage::PointerPatch& patch : stage.pointers) {

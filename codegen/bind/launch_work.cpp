@@ -33,7 +33,7 @@ double bytesOf(const SpaceTensor& tensor, const EntryNumbers& entry) {
   return bytes;
 }
 
-// Returns the factor by which the moved bytes exceed the bytes of the tensor.
+// Returns the number of moved bytes, divided by the number of bytes of the tensor.
 int64_t wasteOf(const SpaceTensor& tensor, const EntryNumbers& entry, Target target) {
   if (entry.squares > 0) return 1;
   const size_t lane = entry.schedule.laneAxis(entry.space);
@@ -83,7 +83,8 @@ void addItems(const EntryNumbers& entry, const RowLayout& layout, int64_t elemen
 }
 
 // Adds the steps of a kernel that processes rows. In one step, each thread loads all its vectors of
-// a row, or its vectors of one part of the row if the kernel loops over the row (LoopOverRow).
+// a row. If the kernel loops over the row (LoopOverRow), a step loads only the vectors of one part
+// of the row.
 void addSteps(const EntryNumbers& entry, const RowCandidate& rows, LaunchWork& work) {
   const RowLayout& layout = rows.layout;
   const int64_t elements = int64_t{layout.threads} * layout.registers * layout.vector;

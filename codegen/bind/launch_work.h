@@ -18,9 +18,9 @@ struct LaunchWork {
   int64_t exchanges = 0;       // Cuda: how often the threads of a block exchange results
   double bytes = 0;            // bytes that the launch moves if it accesses each element once
   double again_bytes = 0;      // bytes that later sweeps over the same rows read again
-  double live_bytes = 0;       // bytes of one block or tile that a cache must hold for this
+  double live_bytes = 0;       // bytes of one block or tile that a cache must hold for again_bytes
   double operations = 0;       // number of operations on all elements (opsOf())
-  double serial_elements = 0;  // Cpp: additions that wait for the previous one to an accumulator
+  double serial_elements = 0;  // Cpp: additions that wait for the last one to the same accumulator
   double loops = 0;            // Cpp: starts of inner loops
 };
 

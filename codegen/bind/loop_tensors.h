@@ -26,9 +26,9 @@ struct LoopTensors {
 // because extents and strides do not matter.
 LoopTensors loopTensors(const Computation& computation, Space space);
 
-// Replaces the tensors of `space` by those that `used` lists, in the order of the list. The result
-// is the same as with dropUnusedTensors() (codegen/plan/two_stages.h), but this function need not
-// search the bodies.
+// Keeps only the tensors of `space` that `used` lists, in the order of the list. The result is the
+// same as with dropUnusedTensors() (codegen/plan/two_stages.h), but this function need not search
+// the bodies.
 void keepOnly(const LoopTensors::Used& used, Space& space);
 
 }  // namespace heddle::codegen

@@ -361,7 +361,7 @@ std::optional<int64_t> PiecePlanner::decideTogether(const Given& given, const Ax
   return split.bytes;
 }
 
-// Each sweep may use the start of the workspace. The temporaries lie after the longest such range.
+// The sweeps use the same bytes at the start of the workspace. The temporaries follow these bytes.
 int64_t PiecePlanner::decideSweeps(const Given& given, const AxisExtents& extents,
                                    Children& children, KernelNumbers& numbers) const {
   appendKind(FactKind::Sweeps, numbers.facts);

@@ -25,7 +25,8 @@ namespace heddle::codegen {
 // yes/no facts about the shapes, such as which strides are 1. Together, these are the *form* of a
 // kernel. All shapes with the same form share the text, the compiled image and the layout of the
 // arguments. For further shapes of a form, bind() computes only the numbers of the arguments and
-// the grid. Loops, tile programs, kernels of several launches and shared launches have forms.
+// the grid. All kernels have forms: loops, tile programs, kernels of several launches, and shared
+// launches.
 //
 // Thread-safe.
 class SegmentPlanner {
@@ -66,7 +67,7 @@ class SegmentPlanner {
 
  private:
   struct Form {
-    // The launches for some shapes. bind() replaces grids, offsets of temporaries
+    // The launches for some shapes. bind() replaces grids, the offsets of temporaries
     // (PointerPatch::workspace_offset) and the arguments that depend on shapes.
     std::vector<LaunchStage> stages;
     std::vector<StageLayout> layouts;  // per stage

@@ -12,7 +12,8 @@ namespace heddle::codegen {
 // of a kernel are not in a cache when the kernel starts.
 
 // Returns the predicted seconds of one launch without Machine::launch_seconds. The model:
-// - A launch moves bytes, computes and waits at the same time, so the slowest of the three decides.
+// - A launch moves bytes, computes and waits at the same time, so the slowest of these activities
+//   decides.
 // - Cuda: the multiprocessors run the blocks in waves. A wave takes as long as the loads and
 //   exchanges for which one thread waits. If few bytes are loaded at the same time, there are many
 //   waves, or many steps per wave.

@@ -31,7 +31,8 @@ void checkProcessLimit(int processes) {
   std::promise<void> end;
   const std::shared_future<void> ended = end.get_future().share();
   std::vector<std::thread> threads;
-  // push_back() must not fail while it holds a running thread.
+  // Reserves memory, so that push_back() cannot fail. Otherwise a failure would destroy a running
+  // std::thread, which ends the process.
   threads.reserve(processes);
   const auto endAll = [&] {
     end.set_value();

@@ -20,8 +20,8 @@ namespace {
 // - -fno-math-errno, -fno-trapping-math: the compiler vectorizes more loops. The flags change no
 //   value.
 // - -fwrapv: i64 overflow wraps, as in PyTorch.
-// - -ffp-contract=off: no fused multiply-add. The result of a multiplication and an addition must
-//   not depend on whether the two ops are in the same kernel.
+// - -ffp-contract=off: the compiler creates no fused multiply-add. The result of a multiplication
+//   and an addition must not depend on whether the two ops are in the same kernel.
 // - -mprefer-vector-width=512: by default GCC uses vectors of 32 bytes on Intel CPUs with AVX-512,
 //   but the functions of libmvec (codegen/runtime/cpu_math.h) are faster with 64 bytes.
 const std::vector<std::string> kFlags = {
@@ -118,8 +118,8 @@ class CppCompiler : public KernelCompiler {
   FoundCompiler found_;
 };
 
-// Returns whether the compiler creates a shared object with kFlags and these options. If not,
-// appends the reason to `why`.
+// Returns whether the compiler, with kFlags and these options, creates a shared object that this
+// process can load. If not, appends the reason to `why`.
 bool works(const std::string& program, const std::vector<std::string>& options, std::string& why) {
   TempFolder folder;
   const std::string in = folder.path() + "/probe.cpp";

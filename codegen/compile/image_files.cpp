@@ -40,7 +40,7 @@ struct CachedImage {
   int64_t bytes = 0;
 };
 
-// Returns the entries of the folder, least recently used first. Removes temporary files that are
+// Returns the images in the folder, least recently used first. Removes temporary files that are
 // older than kUnfinishedSeconds, because a killed process has left them.
 std::vector<CachedImage> imagesIn(const PrivateFolder& folder) {
   std::map<std::string, CachedImage> images;
@@ -106,7 +106,7 @@ std::shared_ptr<const KernelImage> ImageFiles::load(const ImageKey& key) {
                     "its kernel is compiled again");
     return nullptr;
   }
-  // evict() sorts entries by the modification times of their files.
+  // evict() sorts images by the modification times of their files.
   folder_->touch(key_name);
   return image;
 }
@@ -131,8 +131,9 @@ void ImageFiles::save(const std::vector<const ImageKey*>& keys, std::string_view
   evict(stems);
 }
 
-// Removes the least recently used entries, except the entries in `keep`, until the folder is not
-// larger than max_bytes_. Processes that have opened or mapped a removed image can still use it.
+// Removes the least recently used images, except the images in `keep` (ImageKey::stem), until the
+// folder is not larger than max_bytes_. Processes that have opened or mapped a removed image can
+// still use it.
 void ImageFiles::evict(const std::set<std::string>& keep) {
   const std::vector<CachedImage> by_age = imagesIn(*folder_);
   int64_t total = 0;

@@ -23,13 +23,13 @@ struct ImageKey {
   std::vector<std::string> entries;  // KernelSource::entries
 };
 
-// The images in the folder of an ImageCache (codegen/compile/image_cache.h). If the folder cannot
-// be a PrivateFolder, a temporary folder replaces it (openOrReport()). An entry consists of two
-// files:
+// The images in the folder of an ImageCache (codegen/compile/image_cache.h). If the folder violates
+// the rules of PrivateFolder (codegen/compile/private_folder.h) or cannot be opened, a temporary
+// folder replaces it (openOrReport()). Each image has two files:
 //   STEM.cubin or STEM.so   the image
 //   STEM.key                size and SHA-256 hash of the image, and the key text; written last
 // load() checks the content of a C++ image and loads the image through the same file descriptor.
-// Nobody can therefore replace the file in between. Thread-safe.
+// Nobody can therefore replace the file between the check and the load. Thread-safe.
 class ImageFiles {
  public:
   ImageFiles(std::string folder, int64_t max_bytes);

@@ -16,10 +16,10 @@
 namespace heddle::codegen {
 namespace {
 
-// Returns a path of the descriptor that no earlier call has returned. dlopen() identifies a loaded
-// library by its path. For a known path, it would return the old library, even if the descriptor
-// number now belongs to another file. The path therefore contains a counter, in binary: "/" is 0
-// and "/." is 1.
+// Returns a path of the open file. Every call returns a path that no earlier call has returned.
+// dlopen() identifies a loaded library by its path. For a known path, it would return the old
+// library, even if the descriptor number now belongs to another file. The path therefore contains a
+// counter, in binary: "/" is 0 and "/." is 1.
 std::string uniquePathOf(int file) {
   static std::atomic<uint64_t> counter{0};
   std::string path = "/proc/self/fd";

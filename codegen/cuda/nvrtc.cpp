@@ -53,8 +53,8 @@ class Program {
 class NvrtcCompiler : public KernelCompiler {
  public:
   explicit NvrtcCompiler(const std::string& arch)
-      // --fmad=false: no fused multiply-add. The result of a multiplication and an addition must
-      // not depend on whether the two ops are in the same kernel.
+      // --fmad=false: NVRTC creates no fused multiply-add. The result of a multiplication and an
+      // addition must not depend on whether the two ops are in the same kernel.
       : options_{"--gpu-architecture=" + arch, "-std=c++17", "--fmad=false"} {
     int major = 0;
     int minor = 0;

@@ -8,7 +8,7 @@ namespace heddle::codegen {
 namespace {
 
 // The number of reduced items in a block of an outer reduction. The kernel sums each block
-// separately, and adds its sum to the total. The rounding error of a long f32 sum then grows with
+// separately, and adds this sum to the total. The rounding error of a long f32 sum then grows with
 // the number of blocks plus the length of a block. Without blocks, it would grow with the product
 // of both.
 constexpr int kBlockItems = 64;

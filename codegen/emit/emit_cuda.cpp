@@ -234,7 +234,8 @@ class CudaEmitter {
     out_.close();
   }
 
-  // Writes the variables that say which kept item this thread reduces, and which share of it.
+  // Writes the variables that say for which kept item this thread reduces elements, and which share
+  // of the reduced items belongs to the thread.
   void writeThreadRoles() {
     int32_t columns = s_.block / s_.reduce_threads;
     if (inner_) {

@@ -8,10 +8,10 @@ namespace heddle::codegen {
 // Writes the CUDA text of the arrays `values`, in which a reduction loop collects elements. One
 // call of hd::add() adds the collected elements to the state of an accumulator (addsTogether()).
 //
-// The arrays hold the elements of all items that a thread loads in one step, one item after
-// another. The variable `valid` counts them. If an item before the last one of a step may have
-// fewer elements than lanes, the elements would have gaps. The arrays then hold the elements of one
-// item only.
+// A *step* of the loop computes the items (codegen/plan/schedule.h) that a thread loads at once.
+// The arrays hold the elements of all items of a step, one item after another. The variable `valid`
+// counts these elements. If an item before the last one of a step may have fewer elements than
+// lanes, the elements would have gaps. The arrays then hold the elements of one item only.
 class JointValues {
  public:
   JointValues(TextWriter& out, const LoopNest& nest);
@@ -20,12 +20,15 @@ class JointValues {
   void beginStep();
   // Declares the arrays for one item, if they hold the elements of one item.
   void beginItem();
-  // Returns the entry for the element of the variable `lane` of the item with index `slot` in its
-  // step. Requires addsTogether() of the accumulator.
+  // Returns the expression of the array entry for one element: the element in lane `lane` (a
+  // variable of the text) of item `slot` of the step. Requires addsTogether() of the accumulator.
   std::string entry(AccumulatorId a, const char* slot) const;
-  // Counts the elements of an item: `count` lanes of an inner reduction. In an outer reduction,
-  // each lane has an array of its own, and an item gives it one element.
+  // Writes text that counts the elements of an item. In an inner reduction, these are the elements
+  // in `count` lanes (a variable of the text). In an outer reduction, each lane has its own array,
+  // and an item adds one element to it. If the arrays hold one item, also writes the calls that add
+  // the elements to the states.
   void endItem();
+  // If the arrays hold the elements of a step, writes the calls that add these to the states.
   void endStep();
 
  private:
@@ -36,7 +39,7 @@ class JointValues {
   const Schedule& s_;
   const bool inner_;
   const bool per_item_;
-  std::vector<AccumulatorId> accumulators_;  // those whose elements are added together
+  std::vector<AccumulatorId> accumulators_;  // the accumulators with addsTogether()
 };
 
 }  // namespace heddle::codegen

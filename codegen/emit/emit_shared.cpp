@@ -17,9 +17,9 @@ std::string argumentsText(const SharedKernel& kernel) {
       kernel.entry, kernel.bodies.size(), kernel.most_parts, kernel.table_bytes, kernel.bytes);
 }
 
-// Writes the calls of the bodies. `range` is the text of the last arguments: the block and the
-// number of blocks (Cuda), or the first tile and the end of the tiles (Cpp), counted within the
-// part.
+// Writes an if-else chain that calls the body (a function) to which the variable `part` belongs.
+// `range` is the text of the last two arguments, counted from the start of the part. Cuda: the
+// block, and the number of blocks. Cpp: the first tile, and the end of the tiles.
 void writeCalls(TextWriter& out, const SharedKernel& kernel, bool by_pointer, const char* range) {
   for (size_t b = 0; b < kernel.bodies.size(); ++b) {
     const std::string& body = kernel.bodies[b];

@@ -39,9 +39,9 @@ std::string convertText(const std::string& text, DType from, DType to);
 std::string applyText(std::string_view text, const std::string& a, const std::string& b = {},
                       const std::string& c = {}, const std::string& d = {});
 
-// The expressions of what a body reads: tensors, accumulators and coordinates. They differ between
-// the emitters. Below, `tensor` is Node::index of a Load (codegen/plan/body.h). In a tile program,
-// this is the number of a tile (codegen/tile/program.h).
+// The expressions of the tensors, accumulators and coordinates that a body reads. Each emitter has
+// other expressions. Below, `tensor` is Node::index of a Load (codegen/plan/body.h). In a tile
+// program, this is the number of a tile (codegen/tile/program.h).
 struct LeafText {
   std::function<std::string(int tensor)> element;  // element of a tensor, in storedType()
   std::function<std::string(AccumulatorId accumulator)> result;  // final state of an accumulator
@@ -61,8 +61,8 @@ struct LeafText {
 std::string stateName(const std::string& prefix, NodeId node);
 
 // Declares the objects that a thread keeps for the ops of `body` (OpDef::state). Call this before
-// writeNodes(): on CUDA outside of the loop over lanes, so that all lanes use the same object; in
-// C++ inside of the loop, so that the lanes stay independent.
+// writeNodes(). On CUDA, call it outside of the loop over lanes, so that all lanes use the same
+// object. In C++, call it inside of the loop, so that the lanes stay independent.
 void writeStates(TextWriter& out, const Body& body, const std::string& prefix);
 // Does the same for a CUDA loop that visits its `lanes` lanes in order, starting at lane 0. An
 // object may then compute the results of all lanes at once (hd::ForLanes). This requires:
@@ -115,9 +115,10 @@ std::string storedText(const Body& body, NodeId node, DType dtype, const std::st
 // Space::tensors, in ascending order.
 std::vector<int> tensorsOf(const Body& body);
 
-// C++: writes the pragma with which GCC does not unroll the loop over the lanes of `accumulators`,
-// if the loop needs it. GCC unrolls a loop over at most 16 lanes before it vectorizes. In an
-// unrolled loop, it still vectorizes operators such as +, but not functions such as hd::maximum().
+// C++: writes a pragma that forbids GCC to unroll the loop over the lanes of `accumulators`. Writes
+// nothing if GCC vectorizes the loop without the pragma. GCC unrolls a loop over at most 16 lanes
+// before it vectorizes. In an unrolled loop, it still vectorizes operators such as +, but not
+// functions such as hd::maximum().
 void writeLanePragma(TextWriter& out, const IdVector<AccumulatorId, Accumulator>& accumulators,
                      int32_t lanes);
 

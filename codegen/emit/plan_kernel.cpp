@@ -25,9 +25,9 @@
 namespace heddle::codegen {
 namespace {
 
-// Plans one segment without independent parts. If each sweep over the rows becomes a launch, the
-// Planner creates another Planner per sweep and joins their plans. `suffix` makes the names of
-// their entry points different.
+// Plans one segment without independent parts. A *sweep* is one pass over the elements of the rows.
+// If each sweep becomes its own launches, the Planner creates another Planner per sweep and joins
+// the plans. `suffix` makes the names of the entry points of these plans different.
 class Planner {
  public:
   Planner(const Fusion& segment, const Operands& operands, Target target, const RunSizes& run,
@@ -110,8 +110,8 @@ class Planner {
   }
 
   // Plans a tile program of rows if the sizes suit one. Otherwise one sweep of loops may suffice,
-  // because it computes two reductions together (joint reductions). If it does not, each sweep
-  // becomes a plan of its own.
+  // because it computes two reductions together (joint reductions). If one sweep does not suffice,
+  // each sweep gets its own plan.
   void planRows() {
     if (!isFamily(choice_, "sweeps")) {
       std::optional<TileProgram> program =

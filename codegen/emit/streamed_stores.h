@@ -23,8 +23,9 @@ class StreamedStores {
   StreamedStores(const KernelFrame& frame, const Body& body, const std::vector<int>& excluded = {});
 
   bool any() const { return !tensors_.empty(); }
-  // Writes the buffers, and the pointers to which the loop stores a block. In the text, the block
-  // consists of the elements `start` to `end` - 1. The caller declares both variables.
+  // Writes the declarations of the buffers, and of the pointers to which the loop stores a block.
+  // In the text, the block consists of the elements `start` to `end` - 1. The caller declares both
+  // variables.
   void open(TextWriter& out) const;
   // Returns the expression of the element in lane `i` to which the loop stores a value of `tensor`.
   std::string element(int tensor) const;

@@ -22,8 +22,9 @@ using row_limits::kWarp;
 // Memory is read in *sectors* of this many bytes. If a block uses fewer bytes of neighbouring rows,
 // a part of each access is wasted.
 constexpr int64_t kSectorBytes = 32;
-// The bytes of neighbouring rows that a block reads together, if registers or shared memory can
-// hold the rows: kAlignedBytes if vectors begin at aligned addresses, otherwise kWideBytes.
+// The number of bytes of neighbouring rows that a block should read together. It is kAlignedBytes
+// if vectors begin at aligned addresses, otherwise kWideBytes. If the rows then do not fit in
+// registers or shared memory, a block reads fewer bytes together.
 constexpr int64_t kAlignedBytes = 64;
 constexpr int64_t kWideBytes = 128;
 // Cuda: the longest vector that the model chooses, and the longest one that a choice may name. Each
@@ -37,9 +38,9 @@ constexpr int64_t kTileBytes = 96;   // bytes of tiles that one thread holds
 constexpr int64_t kMostThreads = 512;
 constexpr int64_t kMostChosenThreads = 1024;
 constexpr int64_t kStateBytes = 8;  // bytes of an accumulator in shared memory
-// With more vectors per thread in shared memory, two launches are faster: on an H200, a softmax
-// over the middle axis of f32[64, 3000, 333] took 300 us with 24 vectors per thread, and 222 us in
-// two launches.
+// With more vectors per thread in shared memory, two launches are faster. For example, on an H200,
+// a softmax over the middle axis of f32[64, 3000, 333] took 300 us with 24 vectors per thread. It
+// took 222 us in two launches.
 constexpr int32_t kMostVectors = 16;
 constexpr int64_t kRegister = 4;  // bytes; a vector in shared memory has at least these bytes
 // With fewer blocks, multiprocessors are idle. This does not matter if there are at most kShortWork
@@ -158,8 +159,8 @@ class CudaBundles {
     return vector;
   }
 
-  // Returns the number of neighbouring rows of which `bytes` bytes lie together in memory. The
-  // number is a power of two, and at most the next one above the number of all neighbouring rows.
+  // Returns how many neighbouring rows have an element in `bytes` contiguous bytes, rounded up to a
+  // power of two. The limit is elements_.rows, also rounded up to a power of two.
   int64_t rowsOf(int64_t bytes) const {
     return std::min(powerAbove(bytes / elements_.narrowest), powerAbove(elements_.rows));
   }
@@ -178,8 +179,9 @@ class CudaBundles {
   // axis of these rows is short. Small tensors do not count as narrow.
   bool isNarrow() const { return isLarge() && elements_.rows * elements_.narrowest < kSectorBytes; }
 
-  // Returns whether a warp accesses complete sectors. If bundles are narrow, only a block with many
-  // threads per bundle does so.
+  // Returns whether a warp accesses complete sectors. If neighbouring rows are narrow, this
+  // requires a block of at least kShortestBlock threads, in which each thread has an element of the
+  // row.
   bool hasSectors(const RowLayout& layout) const {
     return !isNarrow() ||
            (layout.rows * layout.threads >= kShortestBlock && layout.threads <= length_);
@@ -219,8 +221,8 @@ class CudaBundles {
            staticBytes(layout, demand) <= kSharedBytes;
   }
 
-  // Returns the candidate that holds the tiles in registers. If they fit too, it also keeps the
-  // values that are expensive to compute.
+  // Returns the candidate that holds the tiles in registers. If there are enough registers, it also
+  // keeps the values that are expensive to compute.
   std::optional<RowCandidate> inRegisters(int64_t bundles) const {
     if (const auto kept = inRegisters(bundles, demands_.expensive, RowVariant::Expensive)) {
       return kept;

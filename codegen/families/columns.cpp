@@ -42,7 +42,7 @@ class ColumnDivider {
   }
 
   // Outputs that may overwrite inputs come last (columns.h). If such an output is already a
-  // temporary, a sweep of its own copies it.
+  // temporary, a separate sweep copies it.
   Sweeps sweeps() {
     Sweeps sweeps;
     const std::vector<ValueId> shared = sharedRowValues();

@@ -7,10 +7,10 @@
 
 namespace heddle::codegen {
 
-// The functions below serve segments with *column reductions* (rule 3 of
-// ir/analysis/kernel_rules.h). Such a segment may also reduce rows. An example is the backward of a
-// norm: the gradient of the input needs sums along rows, and the gradients of the parameters need
-// sums along columns.
+// A *column reduction* (rule 3 of ir/analysis/kernel_rules.h) reduces exactly the axes along which
+// the rows of a segment are numbered. The functions below serve segments with column reductions.
+// Such a segment may also reduce rows. An example is the backward of a norm: the gradient of the
+// input needs sums along rows, and the gradients of the parameters need sums along columns.
 
 // Returns columnReductions(segment). Fast if the segment has no column reductions.
 std::vector<ExprId> columnReductionsOf(const Fusion& segment, const Analysis& analysis);
@@ -29,7 +29,7 @@ RowPart rowPart(const Fusion& segment, const Analysis& analysis, const AxisExten
 
 // Changes the outputs of RowPart::sweep that count as temporaries: the kernel adds their elements
 // to columns (SpaceTensor::column) and does not store them. `space` is the space of the sweep, and
-// `accumulators` are those of the column reductions.
+// `accumulators` are the accumulators of the column reductions.
 void markColumns(Space& space, const SweepSegment& sweep,
                  const IdVector<AccumulatorId, Accumulator>& accumulators);
 

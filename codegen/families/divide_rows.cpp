@@ -21,7 +21,7 @@ constexpr int64_t kLongRowBytes = 64 * kItemBytes;
 constexpr int64_t kMostItems = 1 << 30;
 // One block per row is good enough for shorter rows.
 constexpr int64_t kShortestRowBytes = 256 << 10;
-// Smaller inputs stay in the L2 cache anyway.
+// Smaller inputs stay in the L2 cache, even if blocks do not share rows.
 constexpr int64_t kFewestBytes = 16 << 20;
 // Half of the L2 cache of an H100. The other half is for outputs.
 constexpr double kMostBytesBetween = 25e6;

@@ -19,8 +19,9 @@ LaunchStage makeStage(TileProgram& program);
 void nameEntries(KernelPlan& plan);
 
 // Appends `part`, the layouts of some launches of a kernel, to `all`. The numbers of entry points
-// and temporaries in `part` begin at 0. The function adds `entries` and `temporaries`, which are
-// the numbers of entry points and temporaries of the kernel's other launches so far.
+// and temporaries (StageLayout) in `part` begin at 0. The function adds `entries` and
+// `temporaries`, which are the numbers of entry points and temporaries of the kernel's other
+// launches so far.
 void appendLayouts(std::vector<StageLayout>& all, std::vector<StageLayout> part, int32_t entries,
                    int32_t temporaries);
 

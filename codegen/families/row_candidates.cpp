@@ -23,17 +23,17 @@ using row_limits::kWarp;
 // The largest number of bytes of tiles that one thread holds. If a block has 1024 threads, the
 // registers of a thread have 256 bytes, and the body needs some of them.
 constexpr int64_t kTileBytes = 128;
-// The limits for programs with columns: kColumnTileBytes if kColumnThreads threads share a
-// multiprocessor, kAheadTileBytes for kAheadThreads. If threads hold more elements, fewer threads
-// combine accumulators per row. If they hold fewer, blocks have more threads, and fewer blocks
-// store sums of columns. kWantedColumnBytes is a compromise.
+// Programs with columns: a thread holds at most kColumnTileBytes if kColumnThreads threads share a
+// multiprocessor, or at most kAheadTileBytes if kAheadThreads do. If threads hold more elements,
+// fewer threads combine accumulators per row. If they hold fewer, blocks have more threads, and
+// fewer blocks store sums of columns. kWantedColumnBytes is a compromise.
 constexpr int32_t kColumnThreads = 512;
 constexpr int64_t kColumnTileBytes = 384;
 constexpr int64_t kWantedColumnBytes = 340;
 constexpr int32_t kAheadThreads = 384;
 constexpr int64_t kAheadTileBytes = 576;
 constexpr int64_t kMostThreads = 1024;
-constexpr int64_t kLoopThreads = 512;  // per row, if it is read in a loop or in shared memory
+constexpr int64_t kLoopThreads = 512;  // per row that is read in a loop or is in shared memory
 // With fewer rows than this, one row per block leaves multiprocessors idle.
 constexpr int64_t kFewRows = kMultiprocessors;
 // If at least kFewestThreads threads read neighbouring vectors of a row, they use complete sectors
@@ -95,7 +95,7 @@ int64_t mostVectors(const Space& space, int64_t vector, bool shifted) {
 // registers for 14 of them empty.
 int64_t fuller(int64_t threads, int64_t vectors, int64_t most) {
   constexpr double kGain = 1.12;
-  const int64_t fewest = std::min<int64_t>(threads, 8);  // pieces of 128 bytes
+  const int64_t fewest = std::min<int64_t>(threads, 8);  // together they read 128 bytes
   const auto fullness = [vectors](int64_t n) {
     return static_cast<double>(vectors) / static_cast<double>(n * ceilDiv(vectors, n));
   };
@@ -338,12 +338,13 @@ Space withRows(Space space) {
 }
 
 bool hasUnalignedRows(const Space& space, Target target) {
-  // The smallest number of vectors per row. A reduction masks the first and last vector once, for
-  // loads. A pointwise kernel masks them twice, for loads and stores.
+  // The smallest number of vectors per row for which this family is faster. A reduction masks the
+  // first and last vector once, for loads. A pointwise kernel masks them twice, for loads and
+  // stores.
   const int64_t shortest = space.hasReduced() ? 16 : 32;
   if (target != Target::Cuda || space.extents.size() < 2) return false;
   const Space rows = withRows(space);
-  // Loops load elements at computed indices one by one. Elements of 4 bytes or more suit this.
+  // Loops load elements at computed indices one by one, which is fast for 4 bytes or more.
   if (!space.hasReduced() && !space.indexed.empty() && widestOf(rows) >= 4) return false;
   return isContiguousAlongRow(rows) && rows.keptCount() >= kFewRows &&
          vectorsOf(rows, 1, false).shifted &&

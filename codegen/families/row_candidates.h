@@ -19,14 +19,14 @@ bool hasUnalignedRows(const Space& space, Target target);
 
 // Which computed values a program keeps for later sweeps over the row (keptValues()).
 enum class RowVariant : uint8_t {
-  ManyOps,    // as Expensive, and values whose computation takes several ops; only with columns
+  ManyOps,    // also values whose computation takes several ops; only with columns
   Expensive,  // values that are expensive to compute, or smaller than the tiles that they replace
   Loaded,     // no values: each sweep computes them again from the loaded tiles
 };
 
 // The values of the parameter "hold" of a choice. It says what a kernel holds for later sweeps over
-// a row: computed values (RowVariant::Expensive or ManyOps) in registers, or only the loaded tiles,
-// in registers (Row) or in shared memory (Shared).
+// a row. Values: computed values (RowVariant::Expensive or ManyOps), in registers. Row: only the
+// loaded tiles, in registers. Shared: only the loaded tiles, in shared memory.
 enum class Hold : uint8_t { Values, Row, Shared };
 inline constexpr Hold kHolds[] = {Hold::Values, Hold::Row, Hold::Shared};
 
@@ -48,7 +48,7 @@ struct RowDemand {
   int64_t ops = 0;           // simple operations of the longest body (opsOf())
   int64_t accumulators = 0;  // number of accumulators of a row
   bool several_sweeps = false;  // needsSeveralSweeps()
-  bool joined_sweeps = false;   // the same, if joint reductions of the target count as one sweep
+  bool joined_sweeps = false;   // the same, but a pair of joint reductions counts as one (Cuda)
 };
 
 // Counts what a kernel does for each row. Joint reductions (codegen/plan/joint.h), which only Cuda
@@ -71,8 +71,8 @@ struct RowDemands {
 // nullopt in these cases, in which several launches are better (codegen/families/sweeps.h):
 // - There are few rows, so that processors would be idle. Cuda: this holds only for rows that a
 //   block cannot hold, and for columns.
-// - The elements of a row are not neighbours in memory, and bundles do not suit them
-//   (codegen/families/bundles.h).
+// - The elements of a row are not neighbours in memory, and chooseBundles()
+//   (codegen/families/bundles.h) returns nullopt.
 // - The kernel adds elements to columns. Cuda: a block cannot hold a row, or there are many
 //   elements in rows so short that a block would process more than two at a time. Cpp: the rows
 //   have fewer than 16 elements.

@@ -17,8 +17,8 @@ struct RowStatements {
   int64_t loaded = 0;
 };
 
-// How the statements of such a kernel are written. A *sweep* is one pass over the elements of a
-// row.
+// How the statements of a kernel that processes rows are written. A *sweep* is one pass over the
+// elements of a row.
 struct RowForm {
   // A tile *along the row* has one element per element of the row.
   // - true: every sweep is a loop (LoopOverRow), and no tile along the row lives from one sweep to
@@ -26,9 +26,10 @@ struct RowForm {
   // - false: the kernel loads each input that differs both between rows and along the row once per
   //   row. It computes each value in `kept` once per row.
   bool looped = false;
-  // true: divisions by a value per row become calls of hd::divided() or hd::nearDivided()
-  // (codegen/runtime/cuda_math.h). These multiply by the reciprocal, which is computed once per
-  // row.
+  // true: f32 divisions by a value per row, in bodies along the row, become calls of hd::divided()
+  // or hd::nearDivided() (codegen/runtime/cuda_math.h). These multiply by the reciprocal, which is
+  // computed once per row. If `ahead` is true, f32 divisions by a scalar also become such calls, in
+  // bodies that run once per row.
   bool reciprocals = false;
   // true: the kernel loads the tiles of a row while it processes the previous row. It loads tiles
   // that are the same for all rows once (LoadTile::When).

@@ -33,7 +33,8 @@ RowValues rowValuesOf(const Fusion& segment, const Analysis& analysis);
 // segment. A value is kept if several sweeps need it, and if one of these conditions holds:
 // - The computation of the value is expensive. (Casts, sums and products are cheap.)
 // - The computation of the value takes at least `many_ops` pointwise ops.
-// - The inputs and kept values from which the kernel computes the value have more bytes than it.
+// - The inputs and kept values from which the kernel computes the value have more bytes per element
+//   than the value.
 constexpr int64_t kKeepExpensive = INT64_MAX;
 std::vector<ValueId> keptValues(const Fusion& segment, const RowValues& values,
                                 int64_t many_ops = kKeepExpensive);

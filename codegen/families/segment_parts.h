@@ -14,7 +14,7 @@ namespace heddle::codegen {
 // that later parts can read it.
 class SegmentParts {
  public:
-  // The references must outlive this object.
+  // The arguments must outlive this object.
   SegmentParts(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents);
 
   // What a part needs to compute some values. `exprs` are the expressions of the part. `inputs` are

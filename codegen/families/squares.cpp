@@ -149,10 +149,10 @@ int32_t edgeFor(const Space& space) {
   return are_few || fullness(kSmallEdge) > kGain * full ? kSmallEdge : kSquareEdge;
 }
 
-// Returns whether lines of an exchanged tensor begin in the middle of a sector (kSector bytes).
-// Neighbouring squares then share sectors.
+// Returns whether lines of an exchanged tensor begin inside of a piece of kSector bytes.
+// Neighbouring squares then share such pieces.
 bool sharesSectors(const Space& space) {
-  constexpr int64_t kSector = 64;  // bytes that the memory of the GPU reads at once
+  constexpr int64_t kSector = 64;  // bytes: two of the sectors that the memory of a GPU reads
   const size_t rank = space.extents.size();
   return std::any_of(space.tensors.begin(), space.tensors.end(), [&](const SpaceTensor& tensor) {
     if (!needsExchange(tensor, rank)) return false;

@@ -43,14 +43,14 @@ class AxisClasses {
   std::vector<int> parent_;
 };
 
-// Returns whether the axis maps to no axis of the kernel, because it is broadcast or has one
+// Returns whether the axis maps to no axis of the space, because it is broadcast or has one
 // element.
 bool stretches(const Fusion& segment, ValueId value, size_t axis) {
   return isUnitAxis(segment.tensor(value), axis);
 }
 
-// Calls visit(index in the op's space, value, logical axis) for every axis that maps to an axis of
-// the kernel.
+// Calls visit(index into map.space, value, logical axis) for every axis of an operand or result
+// that maps to an axis of the kernel's space.
 template <class Visit>
 void forMappedAxes(const Fusion& segment, const Expression& expr, const AxisMap& map,
                    Visit&& visit) {
@@ -171,8 +171,8 @@ class Analyzer {
     }
   }
 
-  // Chooses where each output is stored. A value that has only the kept axes is stored once, after
-  // the reductions.
+  // Chooses where each output is stored. If the segment has reductions, an output without reduced
+  // axes is stored after them.
   void chooseStores() {
     for (ValueId output : segment_.outputs()) {
       const std::vector<AxisId>& axes = result_.axes[output];
@@ -186,10 +186,10 @@ class Analyzer {
     }
   }
 
-  // A value of a float type narrower than f32 is rounded anyway. An f32 value matters only after
-  // rounding if two conditions hold for each op that reads the value: the result of the op matters
-  // only after rounding, and the op keeps relative errors small. A sum keeps them small if no
-  // element is negative, because nothing cancels.
+  // Sets Analysis::rounded. A value of a float type narrower than f32 is always rounded. An f32
+  // value is marked if each op that reads it has a marked result and keeps relative errors small.
+  // An f32 output is never marked. A sum keeps relative errors small if no element is negative,
+  // because nothing cancels.
   void markRounded() {
     IdVector<ValueId, bool>& rounded = result_.rounded;
     rounded.assign(segment_.values().size(), true);

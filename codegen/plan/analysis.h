@@ -12,25 +12,25 @@ namespace heddle::codegen {
 // after the reductions, in a loop over only the axes that are not reduced (kept axes).
 enum class StoredIn : uint8_t { Loop, Finish };
 
-// Two reductions that one accumulator computes in one *sweep*, which is one pass over the elements
-// that are reduced (codegen/plan/joint.h).
+// Two reductions that one accumulator computes in one *sweep* (codegen/plan/joint.h). A sweep is
+// one pass over the elements that are reduced.
 enum class JointKind : uint8_t { None, Exponentials, Moments };
 struct JointReductions {
   JointKind kind = JointKind::None;
   ExprId first = kNoExpr;
   ExprId second = kNoExpr;
-  ValueId center = kNoValue;  // Moments: the value per row that `second` subtracts
+  ValueId center = kNoValue;  // Moments: the value c in sum((x - c)^2)
 };
 
 struct AnalyzedPart;
 
 using AxisId = Id<struct AxisTag>;  // number of an axis of the iteration space (Analysis)
 
-// The structure of a segment, which is the part of a fusion that becomes one kernel. The kernel has
-// one iteration space (exception: `parts`). Each axis of a value maps to one axis of this space,
-// unless the value is broadcast or has one element along the axis. The axes of the space are
-// numbered from 0: first the axes of the first value, then the new axes of the next value, and so
-// on.
+// The structure of a segment that becomes one kernel. The kernel has one iteration space
+// (exception: `parts`). Each axis of a value maps to one axis of this space. Exceptions: the value
+// is broadcast or has one element along the axis, or it is read only at computed indices
+// (`indexed_only`). The axes of the space are numbered from 0: first the axes of the first value,
+// then the new axes of the next value, and so on.
 struct Analysis {
   // axes[value][i]: the axis of the space to which logical axis i of the value maps; invalid:
   // logical axis i maps to no axis.
@@ -43,18 +43,22 @@ struct Analysis {
   // Per value: true if the value is an input of the segment, and all ops that read it do so at
   // computed indices. The axes of such an input do not map to axes of the space.
   IdVector<ValueId, bool> indexed_only;
-  // Per expression: indexedAxesOf() (ir/analysis/indexed_axes.h) for an Index op, otherwise empty.
+  // Per expression: indexedAxesOf() (ir/analysis/indexed_axes.h) for an op that reads an operand at
+  // computed indices (OpKind::Index), otherwise empty.
   IdVector<ExprId, std::vector<IndexedAxis>> indexed_axes;
   std::vector<ValueId> indexed_inputs;  // indexedInputs() of the segment
   // The values whose descriptors give the extents of the *generated* axes. These are the axes of
   // the space that no operand of the kernel has (codegen/plan/generated.h).
   std::vector<ValueId> generated;
-  // The widths of pads that are known only in a run, each once. Kernels get them as arguments.
+  // The pad widths whose values are known only at run time, without duplicates. Kernels get the
+  // values as arguments.
   std::vector<Size> widths;
-  // Ascending: the axes of the space along which some op uses the index of the current element.
+  // The axes of the space along which some op uses the index of the current element, in ascending
+  // order.
   std::vector<AxisId> coordinates;
-  // Per value: true if the value matters only after it is rounded to 16 bits or less, so that
-  // kernels may compute it with OpDef::rounded_text (ir/ops/op.h).
+  // Per value: true if the value itself is rounded to 16 bits or less, or if every op that reads it
+  // has a result with this property and does not increase a small relative error. Kernels may then
+  // compute the value with OpDef::rounded_text (ir/ops/op.h), which is faster and less exact.
   IdVector<ValueId, bool> rounded;
   // The pairs of reductions that the kernel computes in one sweep. analyze() leaves the list empty.
   // For a kernel that can use such pairs, the planner sets it to the result of jointReductions().

@@ -47,9 +47,10 @@ int64_t lastOffset(const SpaceTensor& tensor, const FrameNumbers& numbers) {
   return last;
 }
 
-// Returns whether stores should bypass the caches. They should if the outputs are large, and their
-// rows along the lane axis consist of complete cache lines. Otherwise, ordinary stores would write
-// a part of some lines, and the CPU would still read these lines first.
+// Returns whether stores should bypass the caches. They should if the outputs that are contiguous
+// along the lane axis are large, and if their rows along this axis consist of complete cache lines.
+// Otherwise, ordinary stores would write a part of some lines, and the CPU would still read these
+// lines first.
 bool streams(const FrameNumbers& numbers) {
   constexpr int64_t kLine = 64;
   const Space& space = numbers.space;

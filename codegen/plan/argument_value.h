@@ -9,12 +9,12 @@
 namespace heddle::codegen {
 
 // What an argument of a kernel contains. codegen/plan/schedule.h explains lanes, items, tiles and
-// splits. Kernels with equal text differ only in the numbers that valueOf() returns for their
-// arguments.
+// splits. The arguments of kernels with equal text differ only in the numbers that valueOf()
+// returns.
 struct ArgumentValue {
   enum class Kind : uint8_t {
     Late,           // a pointer or scalar, which a run writes; 0 until then
-    Other,          // a number that valueOf() does not know
+    Other,          // a number that valueOf() cannot compute
     KeptItems,      // keptItems()
     ReducedItems,   // reducedItems()
     LaneExtent,     // elements along the lane axis
@@ -49,7 +49,7 @@ struct FrameNumbers {
   const Space& space;
   const Schedule& schedule;
   int64_t reduced_count;  // KernelFrame::reduced_count
-  int64_t squares = 0;    // number of squares of a tile program with squares
+  int64_t squares = 0;    // squares (codegen/tile/program.h); 0: there are none
 };
 
 // What the arguments of one launch (LaunchStage::args) contain. All launches of one kernel text
@@ -63,20 +63,23 @@ struct StageLayout {
     std::vector<ArgumentValue> values;
   };
   std::vector<Struct> structs;
-  // Offset of SharedKernel's field `first` (codegen/families/shared_launch.h), whose numbers follow
-  // from the grids of the parts. -1: the launch is not shared, and has one struct.
+  // A *shared* launch computes several independent parts of a segment
+  // (codegen/families/shared_launch.h). For a shared launch, this is the offset of the field
+  // `first` in bytes. The numbers in this field follow from the grids of the parts. -1: the launch
+  // is not shared, and has one struct.
   int32_t first = -1;
   // A *temporary* is a value that one launch stores in the workspace for later launches. Per
-  // element of LaunchStage::pointers: the temporary to which the pointer points, or -1 for every
-  // other pointer. Empty: no pointer points to a temporary.
+  // element of LaunchStage::pointers: the number of the temporary to which the pointer points, or
+  // -1 if it points to something else. Empty: no pointer points to a temporary.
   std::vector<int32_t> temporaries = {};
 };
 
 // Returns the value of an argument. Requires a kind other than Other.
 int64_t valueOf(const ArgumentValue& argument, const FrameNumbers& numbers);
 
-// Returns the factor and, in the upper half, the shift with which hd::Divisor of
-// codegen/runtime/cuda_runtime.h divides by `divisor`.
+// Returns a factor (lower 32 bits) and a shift (upper 32 bits). With these, hd::Divisor
+// (codegen/runtime/cuda_runtime.h) divides by `divisor` without a division instruction. Returns 0
+// if `divisor` is 0, or is 2^31 or larger.
 int64_t inverseOf(int64_t divisor);
 
 // The text of a kernel depends on the results of the two functions below.

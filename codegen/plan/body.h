@@ -24,13 +24,13 @@ struct ComputedIndex {
   bool local = false;     // true: the coordinate counts from the start of this
                           // rank's shard; false: from the start of the unsharded tensor
   bool reversed = false;  // the index is `extent - 1 - coordinate`
-  int64_t shift = 0;      // if not reversed: subtracted from the coordinate
-  // Index into Space::widths of a second shift, whose value is known only at run time. -1: there is
-  // none.
+  int64_t shift = 0;      // subtracted from the coordinate, unless it is local or reversed
+  // Index into Space::widths of a number that replaces `shift`, because it is known only at run
+  // time. -1: `shift` is used.
   int width = -1;
-  bool checked = false;  // the index may be outside of the tensor
-  // The axis may be sharded. An element of another shard reads as -0.0 (integers: 0). These values
-  // do not change the sum over the ranks that computes the result.
+  bool checked = false;  // the index may be outside of the tensor, so the kernel checks it
+  // true: the axis may be sharded. An element of another shard then reads as -0.0 (integers: 0). A
+  // later collective adds the results of all ranks, and these values do not change the sum.
   bool in_block = false;
 };
 
@@ -157,8 +157,8 @@ std::optional<Node> inputNode(const Fusion& segment, const std::vector<int>& ten
 std::optional<Leaf> resultNode(const Fusion& segment, const Analysis& analysis, ValueId value);
 AccumulatorId accumulatorOf(const Analysis& analysis, ExprId reduction);
 
-// Creates the computation of `segment`. Space::tensors must list the tensors of the segment in
-// order: its tensor inputs, then its outputs.
+// Creates the computation of `segment`. Space::tensors must contain all outputs of the segment, and
+// all its tensor inputs except those that it reads only at computed indices.
 Computation makeComputation(const Fusion& segment, const Analysis& analysis, const Space& space);
 
 }  // namespace heddle::codegen

@@ -22,7 +22,7 @@ class ArgumentLayout {
     std::string name;
     std::string type;    // in the kernel language
     int32_t offset = 0;  // bytes
-    bool index = false;  // the kernel converts the field to its index type
+    bool index = false;  // the kernel converts the field to its index type (i32 or i64)
     // The kernel divides indices by this field. The next field is then an i64 with a factor and a
     // shift, which replace the slow division instruction (hd::Divisor in
     // codegen/runtime/cuda_runtime.h).
@@ -69,8 +69,8 @@ struct Access {
   std::string name;  // also the name of the field with its pointer
   DType dtype = DType::F32;
   bool output = false;
-  IndexExpr kept_offset;     // computed from the coordinates of kept axes
-  IndexExpr reduced_offset;  // computed from the coordinates of reduced axes
+  IndexExpr kept_offset;     // from the coordinates of kept axes; workspace: plus base and split
+  IndexExpr reduced_offset;  // from the coordinates of reduced axes
   LaneStride lane = LaneStride::Zero;
   IndexExpr lane_stride;
   // CUDA: hasAlignedItems() (codegen/plan/argument_value.h). The kernel may then load items as
@@ -95,7 +95,7 @@ struct Coordinate {
 struct AxisCoordinate {
   std::string axis;    // name of the coordinate; empty: the axis has one element
   bool lanes = false;  // lanes run along this axis
-  std::string offset;  // argument with the start of this rank's shard; empty: not used
+  std::string offset;  // argument: index of the first element of this rank's shard; empty: not used
 };
 
 // A tensor that is read at computed indices, with extents and strides per logical axis.
@@ -128,7 +128,7 @@ struct KernelFrame {
   IndexExpr lane_start;                               // coordinate of lane 0 along the lane axis
   IndexExpr chunk;                                    // elements per item; on CUDA: Schedule::lanes
   IndexExpr span;                                     // reduced items per split
-  IndexExpr splits;          // number of splits; the variable "split" numbers them
+  IndexExpr splits;          // Schedule::splits; the variable "split" is the current one
   IndexExpr items_per_tile;  // Cpp only
   IndexExpr reduced_count;   // number of elements that an average combines
   // true: indices are i64. C++ kernels always use i64, CUDA kernels only if some index may not fit

@@ -12,8 +12,9 @@
 
 namespace heddle::codegen {
 
-// One kernel over one space. The CUDA emitter and the C++ emitter create text from it. A kernel
-// with reductions has these phases, in order:
+// One kernel over one space. The CUDA emitter and the C++ emitter create text from it.
+// codegen/plan/schedule.h explains lanes and items. A kernel with reductions has these phases, in
+// order:
 // 1. Set the accumulators to their identities.
 // 2. Run the loop body for the reduced items.
 // 3. Combine the accumulators of lanes and threads.

@@ -14,8 +14,8 @@ int64_t floorPowerOfTwo(int64_t n) {
 }
 
 // Returns whether lanes should run along the innermost reduced axis. The alternative is the
-// innermost kept axis. Each tensor votes for the axis along which it has the smaller stride; its
-// bytes are the weight. If no tensor has the reduced axis, only the extent of the kept axis counts.
+// innermost kept axis. Each tensor votes for the axis along which it has the smaller stride, with
+// its number of bytes as weight. If no tensor has the reduced axis, only the kept extent counts.
 bool lanesAlongReduced(const Space& space) {
   constexpr int64_t kFewLanes = 32;
   size_t kept = space.kept - 1;
@@ -49,8 +49,8 @@ bool isFull(const SpaceTensor& t, const Space& space) {
 
 // Returns the number of elements that a thread moves at once: 1 if some tensor has a stride above 1
 // along the axis. Otherwise, the largest elements fill 16 bytes, with at most 8 elements, or 16 if
-// all elements have one byte. Short axes have shorter vectors, unless `any_extent` is true. If
-// `only_full` is true, the element sizes of tensors that are not full do not count.
+// all elements have one byte. Short axes have shorter vectors, unless `any_extent` is true. Only
+// elements of tensors with stride 1 count (`only_full`: only those of full tensors).
 int32_t vectorWidth(const Space& space, size_t axis, bool only_full = false,
                     bool any_extent = false) {
   int64_t widest = 1;
@@ -91,13 +91,13 @@ int32_t inputCount(const Space& space) {
                                             [](const SpaceTensor& t) { return !t.output; }));
 }
 
-// Returns how many items a thread loads at once, so that about `bytes` bytes are in flight.
+// Returns how many items (1, 2 or 4) a thread loads at once, so that `bytes` bytes are in flight.
 int32_t unrollFor(const Space& space, int32_t lanes, int64_t bytes) {
   int64_t loaded = 1;
   for (const SpaceTensor& t : space.tensors) {
     if (!t.output) loaded += sizeOf(t.dtype) * lanes;
   }
-  // Of all pieces of a cat, an item loads only one. Only the largest element size counts.
+  // An item loads one piece of a cat, so only the indexed tensor with the largest elements counts.
   int64_t indexed = 0;
   for (const IndexedTensor& t : space.indexed) indexed = std::max(indexed, sizeOf(t.dtype) * lanes);
   loaded += indexed;
@@ -113,7 +113,7 @@ bool hasLookups(const Space& space) {
          });
 }
 
-// Bytes that a thread loads at once to hide the latency of memory. Threads that store need half.
+// Bytes that a thread loads at once to hide the latency of memory. Pointwise kernels need half.
 constexpr int64_t kBytesInFlight = 64;
 constexpr int64_t kPointwiseBytes = kBytesInFlight / 2;
 
@@ -131,9 +131,9 @@ void scheduleCudaPointwise(const Space& space, Schedule& s) {
   while (s.unroll > 1 && items < s.unroll * s.block * kProcessors * 8) s.unroll /= 2;
 }
 
-// Returns the number of vectors of columns that a block reduces. There are `kept` such vectors. A
-// block with 32 vectors reads up to 512 bytes together, which is efficient. A smaller number is
-// better if the last block would otherwise have few columns.
+// Returns how many of the `kept` items a block of an outer reduction reduces. A block with 32 items
+// (vectors of columns) reads up to 512 bytes together, which is efficient. A smaller number is
+// better if the last block would otherwise have few items.
 int64_t columnsFor(int64_t kept) {
   constexpr double kGain = 1.15;
   constexpr int64_t kFewest = 8;
@@ -149,14 +149,14 @@ int64_t columnsFor(int64_t kept) {
 
 // Returns whether one lane is better than a vector. A thread loads the elements of an unaligned
 // vector one by one, so each load of a warp reaches over several lines of memory. With one lane, a
-// warp loads neighbours. This pays if each thread loads many items.
+// warp loads neighbouring elements. This is faster if each thread loads many items.
 bool prefersOneLane(const Space& space, const Schedule& s, int32_t width) {
   constexpr int64_t kManyItems = 256;
   return s.kind == ScheduleKind::OuterReduction && space.reducedCount() >= kManyItems &&
          !isAligned(space, s.laneAxis(space), width);
 }
 
-// Returns the bytes of the smallest element that is loaded.
+// Returns the size of the smallest elements that are loaded, in bytes.
 int64_t narrowestInput(const Space& space) {
   int64_t narrowest = 8;
   for (const SpaceTensor& t : space.tensors) {
@@ -195,7 +195,7 @@ void scheduleCudaReduction(const Space& space, Schedule& s, bool may_split) {
     while (s.reduce_threads > 1 && s.reduce_threads / 2 >= reduced) s.reduce_threads /= 2;
   } else {
     int64_t columns = columnsFor(kept);
-    // If a launch may not split the reduced range, blocks with fewer columns give more blocks.
+    // Without splits, blocks with fewer columns give more blocks.
     constexpr int64_t kFewestColumns = 8;
     while (!may_split && columns > kFewestColumns && kept / columns < kProcessors &&
            reduced >= 2 * s.block / columns) {
@@ -212,8 +212,8 @@ void scheduleCudaReduction(const Space& space, Schedule& s, bool may_split) {
   while (s.unroll > 1 && reduced < int64_t{s.reduce_threads} * s.unroll) s.unroll /= 2;
   int64_t blocks = std::max<int64_t>(ceilDiv(kept, s.block / s.reduce_threads), 1);
   int64_t wanted = kProcessors * 8;
-  // With at most this many ranges, each thread still has a few items of each range. Two ranges cost
-  // more than they gain, because their results must be combined.
+  // With at most this many ranges, each thread still has a few items of each range. Two ranges gain
+  // less time than the combination of their results costs.
   int64_t most = reduced / (int64_t{s.reduce_threads} * s.unroll * 2);
   if (may_split && blocks * 3 <= wanted && most > 2) {
     s.splits = std::clamp<int64_t>(wanted / blocks, 1, std::min<int64_t>(most, 1024));

@@ -15,9 +15,9 @@ namespace heddle::codegen {
 // lane axis. One CUDA thread loads them together.
 //
 //   Pointwise        there is no reduction: lanes run along the innermost kept axis
-//   InnerReduction   the innermost reduced axis is contiguous: lanes run along it
-//   OuterReduction   the innermost kept axis is contiguous: lanes run along it, and each lane has
-//                    an accumulator
+//   InnerReduction   lanes run along the innermost reduced axis, which is usually contiguous
+//   OuterReduction   lanes run along the innermost kept axis, which is usually contiguous; each
+//                    lane has an accumulator
 //
 // An *item* consists of `chunk` neighbouring elements along the lane axis.
 // - CUDA: chunk == lanes. A thread loads `unroll` items and then computes them one at a time. In a

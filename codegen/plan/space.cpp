@@ -163,8 +163,8 @@ void orderAxes(const Space& space, AxisPositions& axes) {
   }
 }
 
-// Returns whether a body needs the index along this axis. Such an axis is not merged with others,
-// so that a loop variable is the index.
+// Returns whether a body needs the index along this axis. mergeable() then returns false, so that
+// the kernel has a coordinate for this axis alone.
 bool isIndexed(const Space& space, size_t axis) {
   return std::any_of(space.coordinates.begin(), space.coordinates.end(),
                      [&](const SpaceCoordinate& c) { return c.axis == static_cast<int>(axis); });
@@ -302,7 +302,8 @@ Space coalesce(const Fusion& segment, const Analysis& analysis, const AxisExtent
   orderAxes(raw, kept);
   orderAxes(raw, reduced);
   Space space;
-  const size_t most_axes = raw.extents.size() + 2;  // with an axis of extent 1 per group
+  // One axis of extent 1 may be added to the kept axes, and one to the reduced axes.
+  const size_t most_axes = raw.extents.size() + 2;
   space.extents.reserve(most_axes);
   space.tensors.reserve(raw.tensors.size());
   for (const SpaceTensor& tensor : raw.tensors) {

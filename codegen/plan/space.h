@@ -25,11 +25,12 @@ struct SpaceTensor {
   AxisNumbers strides;  // elements, per axis of the space
   int64_t base = 0;     // for tensors in the workspace: offset of the first element, in elements
   // For outputs in the workspace: the distance between the partial results of neighbouring parts,
-  // in elements. A part is one of Schedule::splits ranges, or a part of ColumnSums.
+  // in elements. A part is one of Schedule::splits ranges, or one of the parts of rows whose column
+  // sums are stored separately (ColumnSums in codegen/tile/program.h).
   int64_t part_stride = 0;
   // Not negative: the kernel adds the elements to this accumulator of a column reduction
   // (TileProgram::columns). It stores the sums of each part in the workspace. `operand` is then an
-  // output that has no memory.
+  // output that has no memory. -1: the tensor is an ordinary tensor.
   int column = -1;
   int32_t alignment = kFullAlignment;  // alignment of the first element, in bytes
 

@@ -90,8 +90,8 @@ __device__ inline int blockRow() { return (int)blockIdx.y; }
 // Makes all threads of a block wait for each other. Writes before the barrier are visible after it.
 __device__ inline void barrier() { __syncthreads(); }
 
-// Return the `x` of another thread of the warp: its number in the warp is the number of this thread
-// xor `mask`. All 32 threads of the warp must call the function.
+// Return the `x` that another thread of the warp passes. The number of that thread in the warp is
+// the number of this thread xor `mask`. All 32 threads of the warp must call the function.
 __device__ inline float fromPartner(float x, int mask) {
   return __shfl_xor_sync(0xffffffffu, x, mask);
 }
@@ -105,7 +105,8 @@ __device__ inline long long fromPartner(long long x, int mask) {
 // Returns x / y with an error of at most two units in the last place, for |y| below 2^126.
 __device__ inline float nearQuotient(float x, float y) { return __fdividef(x, y); }
 
-// Access a word in memory. If kStreams is true, its line leaves the L2 cache before other lines.
+// Access a word in memory. If kStreams is true, the cache line of the word leaves the L2 cache
+// before other lines.
 template <bool kStreams, class Word>
 __device__ inline Word loadWord(const Word* from) {
   if constexpr (kStreams) return __ldcs(from);
@@ -123,7 +124,7 @@ __device__ inline void storeWord(Word* to, Word word) {
 // --- blocks that wait for each other -------------------------------------------------------------
 // These functions access memory that is 0 when the launch begins.
 
-// Returns the next ticket. Each ticket is given to one thread.
+// Returns the next ticket. No two calls return the same ticket.
 __device__ inline unsigned takeTicket(unsigned* tickets) { return atomicAdd(tickets, 1u); }
 // Counts one more arrival. Returns whether this is arrival number `wanted`. If it is, the other
 // threads have completed all memory accesses that they began before their arrivals.
@@ -192,7 +193,7 @@ extern __shared__ uint4 dynamicShared[];
 template <class T>
 struct SharedArray {
   T* first;
-  // The dynamic shared memory from byte `offset` on.
+  // Refers to the dynamic shared memory from byte `offset` on.
   __device__ explicit SharedArray(int offset)
       : first((T*)((unsigned char*)dynamicShared + offset)) {}
   template <int kBytes>

@@ -43,9 +43,9 @@ __device__ inline float maximumOf(const float* values) {
 // elements are -infinity, and each exp(element - 0) is 0.
 __device__ inline float baseOf(float maximum) { return maximum == -infF32() ? 0.0f : maximum; }
 
-// Returns exp(x) for x <= 0, as an element of a sum. Its relative error grows with -x, but the sum
-// has an element exp(0) = 1, so the errors of small elements hardly count: at most 2^-24 of that
-// element.
+// Returns exp(x) for x <= 0, as an element of a sum. The relative error of the result grows with
+// -x. But the sum has an element exp(0) = 1, and the error of every small element is at most 2^-24
+// of that element.
 __device__ inline float expInSum(float x) { return nearPowerOfTwo(x * kLog2OfE); }
 
 // Returns x * log2(e) - scale, with one rounding.

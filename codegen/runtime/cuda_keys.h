@@ -113,9 +113,9 @@ __device__ __forceinline__ void takeElements(const Args& args, const Source& sou
   HDL_UNROLL
   for (int j = 0; j < J; ++j) key[j] = keyOf(rule, key[j]);
 }
-// Loads J elements of a line as keys, with their indices: first, first + step, ... For positions at
-// or after `end`, the key is the largest possible key, which sorts last. The function issues all
-// loads before it uses any of the loaded values.
+// Loads the J elements first, first + step, ... of a line as keys, with their indices. For
+// positions at or after `end`, the key is the largest possible key, which sorts last. The function
+// issues all loads before it uses any of the loaded values.
 template <class K, int J>
 __device__ __forceinline__ void take(const Args& args, const Source& source, I64 first, int step,
                                      I64 end, K (&key)[J], U32 (&index)[J]) {

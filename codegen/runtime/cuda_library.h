@@ -145,7 +145,7 @@ __device__ inline void combine(const Args& args) {
   const I64 count = args.group * args.extent * args.lanes.count;
   for (I64 item = firstItem(); item < count; item += itemStep()) {
     // `item` numbers the combinations of lane, target and line. LibraryArgs::order says which of
-    // the three varies fastest, so that neighbouring items are neighbours in memory.
+    // the three varies fastest, so that neighbouring items access neighbouring elements in memory.
     const I64 inner = args.order == 0   ? args.lanes.count
                       : args.order == 1 ? args.extent
                                         : args.group;

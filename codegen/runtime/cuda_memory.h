@@ -88,8 +88,8 @@ struct alignas(kLanes * sizeof(T)) HeldLanes {
   Lanes<kLanes, T> lanes;
 };
 
-// Whether vectors of kLanes elements have fast functions for unaligned addresses (loadPairs() and
-// storePairs()): vectors of at least two pairs of 16-bit elements have them.
+// true: vectors of kLanes elements have fast functions for unaligned addresses (loadPairs() and
+// storePairs()). Only vectors of at least two pairs of 16-bit elements have them.
 template <int kLanes, class T>
 constexpr bool kHasPairs = sizeof(T) == 2 && kLanes >= 4;
 // Returns whether the address is aligned for 16-bit words, but not for 32-bit words.
@@ -220,7 +220,7 @@ __device__ inline void loadPart(Lanes<kLanes, T>& to, const T* from, bool whole,
     if (i >= first && i < end) to.set(i, from[i]);
   }
 }
-// Does loadPart() for `to[at]`. The thread must call awaitCopies() before it reads the vector.
+// Does the same for `to[at]`. The thread must call awaitCopies() before it reads the vector.
 template <int kLanes, class T>
 __device__ inline void holdPart(const SharedArray<HeldLanes<kLanes, T>>& to, int at, const T* from,
                                 bool whole, int first, int end) {
@@ -341,10 +341,10 @@ __device__ inline int acrossOf(int number) {
   return number / kEdge * kLanes + number % 32 / (32 / kLanes);
 }
 
-// Which square a block computes, as numbers of squares along both axes. Blocks are numbered along
-// the rows of a band of kBand columns, then along the bands. Squares that are neighbours along
-// either axis therefore run at nearly the same time. If the lines of a tensor begin at unaligned
-// addresses, these squares share sectors of memory, which then are in the cache.
+// The square that a block computes: its column and row, counted in squares. Blocks are numbered
+// along the rows of a band of kBand columns, then along the bands. Squares that are neighbours
+// along either axis therefore run at nearly the same time. If the lines of a tensor begin at
+// unaligned addresses, these squares share sectors of memory, which then are in the cache.
 template <class Index>
 struct SquareIndex {
   static constexpr Index kBand = 8;

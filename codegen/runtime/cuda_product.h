@@ -1,5 +1,5 @@
-// CUDA kernels for two tasks: they compute matrix products that cuBLASLt does not support, and they
-// apply bias and activation after cuBLASLt has computed a matrix product.
+// CUDA kernels for two tasks. Some compute matrix products that cuBLASLt does not support. The
+// others apply bias and activation after cuBLASLt has computed a matrix product.
 // host/device/fallback_matmul.h chooses the kernel. In a kernel source, this text follows
 // cuda_elements.h. Operands may have any strides. Each element of the result is a sum of products,
 // which are added in order. The bits of the result therefore do not depend on the grid.

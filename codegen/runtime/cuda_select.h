@@ -107,7 +107,8 @@ __device__ void keepChosen(const Args& args, const K (&key)[J], const U32 (&inde
 
 // Executes one step: selects from each tile the `keep` elements that a sort would put first. The
 // elements keep the order that they have in the line. The results of all tiles of a line form one
-// line of the next step, with chunks * keep elements.
+// line of the next step, with chunks * keep elements. If a tile has fewer than `keep` elements, its
+// other results have the largest possible key.
 template <class K>
 __device__ void selectTiles(const Args& args) {
   constexpr int J = kTile / kThreads;

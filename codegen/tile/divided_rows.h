@@ -46,8 +46,8 @@ inline int64_t distanceOf(const DividedRows& divided, int64_t blocks) {
 }
 
 // kDividedThreads is the number of threads of such a launch that a multiprocessor runs at the same
-// time. dividedBlocks() returns the largest number of blocks of a launch, which is how many an H100
-// runs at the same time. The results do not depend on the number of blocks.
+// time. dividedBlocks() returns the largest number of blocks of a launch. An H100 runs this many
+// blocks at the same time. The results do not depend on the number of blocks.
 constexpr int32_t kDividedThreads = 1024;
 constexpr int64_t dividedBlocks(int32_t threads_per_block) {
   constexpr int64_t kMultiprocessors = 132;

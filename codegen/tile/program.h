@@ -108,8 +108,8 @@ struct LoopOverRow {
 };
 
 // How a block of threads processes rows.
-// - Cuda: element i of a row belongs to vector i / vector. Vector v belongs to thread v % threads
-//   of the row, and is vector v / threads of this thread.
+// - Cuda: element i of a row belongs to the vector with number i / `vector`. Vector v belongs to
+//   thread v % `threads` of the row, and is vector v / `threads` of this thread.
 // - Cpp: one thread processes one row after another. `vector` is the number of accumulators of the
 //   inner loop. Of the other members, only `bundled` and `capacity` are used.
 //
@@ -213,8 +213,8 @@ void setGrid(const SquareLayout& square, Target target, int64_t items_per_tile, 
 // - Rows are divided, but the layout or a statement does not suit this (RowLayout::divided).
 void verify(const TileProgram& program);
 
-// Returns the number of bytes per element of the row that the tiles along the row take, at the
-// point of `statements` where most of them are in use. Does not count MapTiles::loads and
+// Returns how many bytes the tiles along the row take, per element of the row. Counts at the point
+// of `statements` where the tiles in use take the most bytes. Does not count MapTiles::loads and
 // ReduceTiles::loads.
 int64_t liveBytes(const std::vector<Statement>& statements, const IdVector<TileId, Tile>& tiles);
 

@@ -248,7 +248,7 @@ class CudaTileEmitter {
   }
 
   // part() returns the suffix of the functions that access a vector (hd::load(), hd::loadPart()).
-  // elements() returns their arguments that select the elements of the row.
+  // elements() returns the arguments of these functions that select the elements of the row.
   const char* part() const { return layout_.shifted ? "Part" : ""; }
   const char* elements() const { return layout_.shifted ? "first, count" : "count"; }
 
@@ -359,8 +359,9 @@ class CudaTileEmitter {
 
   void declareAccumulators(const ReduceTiles& reduce);
 
-  // If a loop over parts of the row calls hd::addSome(), writes all loads before the first call,
-  // because a branch in a call would delay the loads after it. Does the same if rows are divided.
+  // Writes a reduction. If it is in a loop over parts of the row and calls hd::addSome(), all loads
+  // precede the first call. The reason: a branch in a call would delay the loads after it. All
+  // loads also come first if rows are divided.
   void write(const ReduceTiles& reduce);
 
   void reduceLanes(const ReduceTiles& reduce);

@@ -69,8 +69,8 @@ void CudaTileEmitter::loadOfBundle(const LoadTile& load, const char* name) {
   out_.close();
 }
 
-// Writes a map that runs once per row, in a loop over the rows of the bundle. All threads of the
-// bundle compute results, and one of them stores.
+// Writes a map that runs once per row, in a loop over the rows of the bundle. If the map stores
+// outputs, only one thread of the bundle runs it. Otherwise all threads of the bundle run it.
 void CudaTileEmitter::writeBundleMap(const MapTiles& map) {
   for (const MapTiles::Result& result : map.results) declareTile(result.tile, 1);
   out_.open(map.body.stores.empty() ? "if (active) {" : "if (active && share == 0) {");

@@ -158,10 +158,11 @@ void CudaTileEmitter::publish(const CombineParts& combine) {
   }
 }
 
-// Writes the variable `is_last`. It is true in thread 0 of one item per row: the item of the last
-// sweep that is the last one to read the inputs with one element per row. This item stores the
-// outputs with one element per row, because such an output may have the memory of such an input.
-// The barrier of CombineParts ensures that all threads of this block have read their tiles per row.
+// Writes the variable `is_last`. It is true in thread 0 of one item per row. Among the items of the
+// last sweep, this item is the last one to read the inputs with one element per row. This item
+// stores the outputs with one element per row, because such an output may have the memory of such
+// an input. The barrier of CombineParts ensures that all threads of this block have read their
+// tiles per row.
 void CudaTileEmitter::findLastItem() {
   const bool stores = std::any_of(
       program_.statements.begin(), program_.statements.end(), [](const Statement& statement) {

@@ -8,7 +8,8 @@
 
 namespace heddle::codegen {
 
-// Returns the number of parts into which a thread splits an accumulator.
+// Returns the number of parts into which a thread splits an accumulator of a program with rows
+// (codegen/tile/program.h). A *part* is a state that combines some of the thread's elements.
 // - In a bundle, there is one part per row of the bundle.
 // - If the elements of a vector are added together (addsTogether()), there is one part.
 // - Otherwise, lane i of a vector belongs to part i % parts. Four parts suffice, because an

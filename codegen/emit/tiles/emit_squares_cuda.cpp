@@ -36,7 +36,8 @@ class SquareEmitter {
   std::string_view type(TileId id) const { return storedType(tile(id).dtype); }
   // Returns the number of vectors that a thread holds of each tile.
   int vectors() const { return square_.edge * square_.edge / kSquareThreads / square_.vector; }
-  // Returns the index of the word in shared memory that holds element `element` of line `line`.
+  // Returns the expression of the index of the word in shared memory that holds element `element`
+  // of line `line`.
   std::string wordAt(const std::string& line, const std::string& element) const {
     return fmt::format("({}) * {} + {}", line, square_.edge + 1, element);
   }

@@ -58,7 +58,8 @@ void CudaTileEmitter::openColumns() {
   loadAhead("(group + hd::blocks())");
 }
 
-// Writes the variables that say which row of a group of rows this thread computes.
+// Writes the variables that say which row of a group this thread computes. A group consists of the
+// rows that a block computes at the same time.
 void CudaTileEmitter::openRow(const std::string& group) {
   out_.line(fmt::format("const Index kept = {} * {} + row;", group, layout_.rows));
   out_.line("const bool active = kept < kept_items;");
@@ -118,9 +119,9 @@ void CudaTileEmitter::forColumns(const std::string& statement) {
 }
 
 // Returns whether a barrier must follow each row, because the next row uses the same shared memory
-// for the parts of accumulators. A row with several combinations needs no barrier after it: the
-// barrier of another combination then lies between the reads of the parts and the next stores to
-// them.
+// for the parts of accumulators. If a row has several CombineParts, it needs no barrier after it.
+// The barrier of another CombineParts then lies between the reads of the parts and the next stores
+// to them.
 bool CudaTileEmitter::needsBarrierAfterRow() const {
   const auto& all = program_.statements;
   const auto combines = std::count_if(all.begin(), all.end(), [](const Statement& statement) {
