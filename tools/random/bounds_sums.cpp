@@ -127,8 +127,8 @@ double reducedError(ReduceOp op, const std::vector<Element>& elements, const Hos
   return kUnknown;
 }
 
-// Returns the index `place` plus each combination of steps along the inner axes
-// (ir/reference/elements.h).
+// Returns the indices of the elements that a reduction combines: `place`, the index of the first
+// one, plus each combination of steps along the inner axes (ir/reference/elements.h).
 std::vector<int64_t> innerOffsets(const Accesses& accesses, int64_t place) {
   std::vector<int64_t> places = {place};
   for (size_t axis = 0; axis < accesses.inner_sizes.size(); ++axis) {
