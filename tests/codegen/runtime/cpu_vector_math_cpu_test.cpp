@@ -107,8 +107,8 @@ int64_t oddElement(Buffer& buffer) {
   return -1;
 }
 
-// A scalar loop computes the elements after the last full vector. If it called libm and the vector
-// loop libmvec, their results would differ.
+// A scalar loop computes the elements after the last full vector. If the scalar loop called libm
+// and the vector loop called libmvec, their results would differ.
 TEST(CpuVectorMath, ElementsHaveTheSameBitsInEveryLane) {
   constexpr int64_t n = 75;
   const double inf = std::numeric_limits<double>::infinity();
