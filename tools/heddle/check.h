@@ -17,7 +17,7 @@ struct OutputCheck {
   int rank = -1;         // the rank that holds this copy; -1: the gathered output
   int64_t compared = 0;  // number of compared elements
   int64_t wrong = 0;     // number of wrong elements
-  double max_error = 0;  // largest |got - expected|
+  double max_error = 0;  // largest |got - expected| where both are finite
   // The first wrong element, as in "[3, 5]: got 1.5, expected 1.25", or the reason why nothing
   // could be compared.
   std::string first_wrong = {};
@@ -28,8 +28,8 @@ struct CheckOptions {
   std::string mode = "sample";  // "sample" or "full"
   double most_bytes = 2e9;      // limit for the bytes of the values that one reference evaluation
                                 // computes
-  // Called before each comparison, with a line of text that names the output and the number of
-  // elements. May be empty.
+  // Called before each comparison, with a line of text that contains the name of the output and the
+  // number of elements. May be empty.
   std::function<void(const std::string&)> announce = {};
 };
 

@@ -36,7 +36,8 @@ struct Gathered {
 // `whole` are the sizes of the unsharded tensor. Both indices are row-major. Returns -1 if the
 // block does not contain the element.
 int64_t indexInBlock(const Block& block, int64_t linear, const std::vector<int64_t>& whole);
-// Converts the index `local` of an element in the block to an index in the unsharded tensor.
+// Converts the index `local` of an element in the block to an index in the unsharded tensor of
+// sizes `whole`. Both indices are row-major.
 int64_t indexInWhole(const Block& block, int64_t local, const std::vector<int64_t>& whole);
 
 // Gathers the blocks of one output on rank 0. The other ranks get an empty result. `local` is the

@@ -19,7 +19,7 @@ struct Prepared {
   Inputs inputs;
   host::Program program;
   PassTimes pass_times;
-  std::vector<std::string> segments;  // one line per segment of a fusion: "g0 kernel, ..."
+  std::vector<std::string> segments;  // one line per segment of a fusion, such as "g0 kernel, ..."
   int64_t segmentations = 0;          // 1 for a fusion, 0 for a host program
   int64_t split_calls = 0;            // SegmentedFusion::split_calls of a fusion
 };

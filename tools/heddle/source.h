@@ -42,8 +42,8 @@ void atLineOfRun(const std::string& file, const Source& source, const host::Prog
 }
 
 // Returns `message` with the name of the file before it. If the message names a line of a fusion or
-// an instruction of a host program, the line follows the name. Returns messages about options
-// (--name) unchanged.
+// an instruction of a host program, the line follows the name. Returns a message unchanged if it is
+// about an option (--name) or already begins with the file.
 std::string withFile(const std::string& message, const std::string& file, const Source& source);
 
 // Calls work(). If it throws a UserError, throws the error again with the message of withFile().

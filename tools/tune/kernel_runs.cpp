@@ -16,9 +16,9 @@ namespace {
 constexpr int64_t kGpuFlush = int64_t{256} << 20;  // more than the L2 cache of every GPU
 constexpr int64_t kCpuFlush = int64_t{32} << 20;
 
-// The number of different random elements of an input. A larger input repeats them, because the
-// computation of billions of random numbers would take longer than the measurement. The number is
-// prime, so that equal elements of different rows are usually in different columns.
+// The number of different random elements of an input. A larger input repeats these elements,
+// because the computation of billions of random numbers would take longer than the measurement. The
+// number is prime, so that equal elements of different rows are usually in different columns.
 constexpr int64_t kRandomElements = 1048573;
 
 double nowSeconds() {

@@ -61,7 +61,7 @@ std::vector<TunedKernel> tuneAndStore(const host::Program& program, const SizeBi
   const host::Program inlined = host::inlineCalls(host::concretized(program, ranks));
   std::vector<TunedKernel> kernels = tune(inlined, sizes, ranks, device, images, options);
   // Choices that had to agree with another rank are not stored, because they may not be the best
-  // ones.
+  // choices.
   for (const TunedKernel& kernel : kernels) {
     const bool is_new = kernel.origin == TunedKernel::Origin::Measured ||
                         kernel.origin == TunedKernel::Origin::Single;

@@ -23,10 +23,11 @@ void addChoices(CLI::App& command, Options& options);
 Choices givenChoices(const Options& options);
 
 // Returns the choices for a rank: the candidate that each of its kernels must use. With --tune=off,
-// returns `given`. Otherwise rank 0 tunes the kernels of all ranks, stores the new choices, and
-// sends all choices to the other ranks. A rank with another device than rank 0 then tunes again. It
-// chooses only among candidates whose results are bitwise equal to those of the choices from rank
-// 0. All ranks must call this function. If --tune is not off, it communicates once.
+// returns `given`. With --tune=auto or --tune=full, rank 0 tunes the kernels of all ranks, stores
+// the new choices, and sends all choices to the other ranks. A rank with another device than rank 0
+// then tunes again. It chooses only among candidates whose results are bitwise equal to the results
+// of the choices from rank 0. With --tune=auto, the choices in `given` count as stored choices. All
+// ranks must call this function. If --tune is not off, the function communicates once.
 Choices choicesForRun(const Rank& rank, const host::Program& program, const SizeBindings& sizes,
                       const Choices& given, const Options& options, codegen::ImageCache& images);
 

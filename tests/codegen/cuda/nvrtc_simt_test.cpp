@@ -134,7 +134,7 @@ TEST_P(NvrtcSimt, SquaresUnalignedRowsAndNeighboursCompile) {
   }
 }
 
-// Covers rows without elements that have a result, an expensive body, and many reductions.
+// Covers rows that have a result but no elements, an expensive body, and many reductions.
 TEST_P(NvrtcSimt, ExtremeRowsCompile) {
   if (GetParam() != std::string("sm_90")) GTEST_SKIP() << "one architecture is enough";
   const auto rows = [](int calls, int reductions) {

@@ -97,7 +97,7 @@ Fusion everyRealFunction(DType dtype, std::vector<std::string>& names) {
   return std::move(b).build();
 }
 
-// Returns the first element whose bits differ from those of element 0, or -1.
+// Returns the index of the first element whose bits differ from the bits of element 0, or -1.
 int64_t oddElement(Buffer& buffer) {
   const auto* values = static_cast<const char*>(buffer.data());
   const auto size = static_cast<size_t>(sizeOf(buffer.desc.dtype));

@@ -36,7 +36,7 @@ class Grid {
  public:
   // Called when the grid switches from the block at place `from` to the block at place `to`
   // (place()). The static variables of a kernel are its shared memory. They exist only once, so the
-  // function must save their contents for `from` and restore those of `to`.
+  // function must save their contents for `from` and restore their contents for `to`.
   using Exchange = std::function<void(int from, int to)>;
 
   // Calls entry() for every thread of every block. Blocks have the numbers 0 to `blocks` - 1 and,

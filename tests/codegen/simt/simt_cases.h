@@ -13,7 +13,8 @@
 
 namespace heddle::codegen::testing {
 
-// The shape and the strides of a tensor of a test. Empty strides: dense. `shift` counts elements.
+// The shape and the strides of a tensor of a test. Empty strides: dense. The tensor begins `shift`
+// elements after an aligned address.
 struct Layout {
   std::vector<int64_t> sizes;
   std::vector<int64_t> strides = {};
