@@ -47,7 +47,7 @@ std::unique_ptr<host::Device> makeDevice(host::DeviceKind kind, const JobOptions
 // Prints `heddle: reason` to stderr in one write, so that the lines of several ranks do not mix.
 void say(const std::string& reason);
 
-// Thrown if the job failed because of the user and a process has already printed the reason.
+// Thrown if the job failed with a UserError and a process has already printed the reason.
 struct AlreadySaid : std::exception {};
 
 // The rank of a process that mpirun started.

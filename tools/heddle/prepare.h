@@ -20,8 +20,8 @@ struct Prepared {
   host::Program program;
   PassTimes pass_times;
   std::vector<std::string> segments;  // one line per segment of a fusion, such as "g0 kernel, ..."
-  int64_t segmentations = 0;          // 1 for a fusion, 0 for a host program
-  int64_t split_calls = 0;            // SegmentedFusion::split_calls of a fusion
+  int64_t segmentations = 0;  // how often a fusion was segmented: 1, or 0 for a host program
+  int64_t split_calls = 0;    // SegmentedFusion::split_calls of a fusion
 };
 
 // Fills `inputs`. Stores the sizes of the inputs as defaults in `source`, which the caller has
