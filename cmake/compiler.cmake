@@ -10,8 +10,8 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g -D_GLIBCXX_ASSERTIONS")
-# With a sanitizer, optimized code takes two to three times as long to compile. The tests would run
-# faster, but this would save less time than the compilation costs.
+# With a sanitizer, optimized code takes two to three times as long to compile. Optimized tests
+# would run faster, but this would save less time than the compilation costs.
 set(CMAKE_CXX_FLAGS_SANITIZE "-O0 -g1 -D_GLIBCXX_ASSERTIONS")
 
 find_program(CCACHE_PROGRAM ccache)
@@ -46,9 +46,10 @@ option(HEDDLE_WERROR "Treat warnings as errors" ${heddle_werror_default})
 
 add_library(heddle_options INTERFACE)
 target_compile_options(heddle_options INTERFACE -Wall -Wextra $<$<BOOL:${HEDDLE_WERROR}>:-Werror>)
-# GCC 12 reports moved std::optional members as uninitialized, depending on what it inlines.
+# GCC 12 sometimes reports a moved std::optional member as uninitialized. This depends on which
+# functions it inlines.
 target_compile_options(heddle_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
-# Messages of internal errors show paths that are relative to the sources.
+# Makes the paths in messages of internal errors relative to the folder of the sources.
 target_compile_options(heddle_options INTERFACE "-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=")
 # Makes the linker refuse shared libraries with undefined symbols. Exception: with Clang, only
 # executables contain the sanitizer library, so its symbols are undefined in shared libraries.

@@ -57,7 +57,7 @@ if(HEDDLE_WITH_MPI)
   endif()
 endif()
 
-# Requires a oneDNN that distributes its work by OpenMP, because the module then makes oneDNN compute
+# Requires a oneDNN that distributes its work by OpenMP. The module can make such a oneDNN compute
 # on the calling thread only. On processors other than x86-64, oneDNN has no fast implementations.
 set(heddle_have_onednn OFF)
 if(HEDDLE_WITH_ONEDNN AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")

@@ -1,6 +1,6 @@
-# Embeds text files as C++ strings. If CMake runs this file as a script (cmake -P, with INPUT, OUTPUT
-# and NAME), the script writes one .cpp. If another CMake file includes this file, it defines
-# heddle_embed_header(), which adds the .cpp to a list of sources.
+# Embeds text files as C++ strings. If CMake runs this file as a script (cmake -P, with INPUT,
+# OUTPUT and NAME), the script writes one .cpp. If another CMake file includes this file,
+# heddle_embed_header() is defined, which adds the .cpp to a list of sources.
 if(CMAKE_SCRIPT_MODE_FILE)
   file(READ "${INPUT}" text)
   file(WRITE "${OUTPUT}" "#include <string_view>

@@ -64,7 +64,7 @@ function(heddle_library target map)
   # error would appear only when a program loads the core.
   target_link_options(${target} PRIVATE ${heddle_no_undefined})
   # Makes libheddle use its own versions of inline functions, even if the program contains other
-  # versions. The versions in the tests are not optimized (tests/CMakeLists.txt), or have other
+  # versions. The tests contain versions that are not optimized (tests/CMakeLists.txt) or have other
   # sanitizer options.
   target_link_options(${target} PRIVATE LINKER:-Bsymbolic-functions)
   if(NOT HEDDLE_SANITIZE)

@@ -5,7 +5,7 @@ add_custom_target(heddle_product DEPENDS heddle_core ${heddle_modules})
 # Builds the fuzzer. The target is empty if the fuzzer has no sources.
 add_custom_target(heddle_fuzzer)
 
-# Random fusions (tools/random), which the fuzzer and the tests use.
+# The library of random fusions (tools/random), which the fuzzer and the tests use.
 heddle_glob(random_sources tools/random)
 add_library(heddle_random STATIC EXCLUDE_FROM_ALL ${random_sources})
 heddle_batch(heddle_random)
@@ -27,7 +27,7 @@ function(heddle_tool name)
     nlohmann_json::nlohmann_json)
 endfunction()
 
-# The commands of heddle, which the fuzzer also runs.
+# The library of the commands of heddle. The fuzzer also runs these commands.
 heddle_glob(command_sources tools/heddle tools/arguments tools/bench tools/profile
   tools/tune)
 list(FILTER command_sources EXCLUDE REGEX "/main\\.cpp$")

@@ -9,7 +9,7 @@
 
 namespace heddle::codegen::testing {
 
-// Returns a fusion that adds two tensors of this rank. Each size is a symbol of its own.
+// Returns a fusion that adds two tensors with `rank` axes. Each size is a symbol of its own.
 inline Fusion binary(int rank) {
   FusionBuilder b;
   std::vector<Size> sizes;

@@ -24,7 +24,8 @@ struct CandidateCase {
   std::vector<std::vector<int64_t>> output_strides = {};  // per output
 };
 
-// Segments of all families, with sizes for which the model has something to choose.
+// Segments of all families, with sizes for which the model (codegen/kernel_choice.h) can choose
+// between several kernels.
 inline std::vector<CandidateCase> candidateCases() {
   const std::string softmax =
       "(%x: f32[n, m]) {\n  %m = max(%x, axes=[1])\n  %e = broadcast(%m, axes=[1])\n"
@@ -137,8 +138,8 @@ struct CandidateTensors {
     return all;
   }
 
-  // Returns what is wrong with the outputs, or "". Orders of reductions differ, so the last bits
-  // may differ too.
+  // Returns a text about the first wrong output, or "". Candidates add in different orders, so the
+  // last bits may differ.
   std::string difference() {
     for (size_t i = 0; i < wanted.size(); ++i) {
       std::string text = differenceOf(outputs[i], wanted[i]);
@@ -161,13 +162,14 @@ struct CandidateTensors {
   }
 };
 
-// The bits that candidates with the same order of reductions have written.
+// Stores, per order of reductions, the bits of the outputs of the first candidate with this order.
 class BitsByOrder {
  public:
   BitsByOrder(const std::vector<KernelNumbers>& numbers, Target target) {
     for (const KernelNumbers& each : numbers) orders_.push_back(reductionOrder(each, target));
   }
-  // Returns whether the outputs have the bits of the first candidate with the same order.
+  // Returns whether the outputs of a candidate have the bits of the first candidate with the same
+  // order.
   bool agree(size_t candidate, const std::deque<Buffer>& outputs) {
     std::vector<std::vector<char>> bits;
     for (const Buffer& output : outputs) bits.push_back(output.bytes);

@@ -60,8 +60,7 @@ TEST(KernelLegality, KernelsHaveAtMostFourSweeps) {
   EXPECT_TRUE(contains(whyNotOneKernel(repeatedly(5)), "would be sweep 5 over the data"));
 }
 
-// The second sweep reads only values of one element per row, but reduces along the rows.
-// The second sweep reads the expanded maximum, which no tensor holds.
+// The second sweep reduces only the expanded maximum, which is in no tensor in memory.
 TEST(KernelLegality, SweepMayReadAGeneratedValueAlone) {
   FusionBuilder b;
   ValueId x = b.input("x", DType::F32, sizes("ab"));
@@ -110,7 +109,7 @@ TEST(KernelLegality, ValueAlongTwoAxesIsRefused) {
   EXPECT_TRUE(contains(whyNotOneKernel(std::move(b).build()), "two different axes"));
 }
 
-// Axes of one element do not matter for whether values fit into one kernel.
+// An axis of one element does not keep values out of the same kernel.
 TEST(KernelLegality, AxesOfOneElementAreIgnored) {
   FusionBuilder b;
   ValueId row = b.input("row", DType::F32, {Size(1), Size::symbol("b")});

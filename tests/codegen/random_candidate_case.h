@@ -103,7 +103,8 @@ class RandomCandidateCase {
     return strides;
   }
 
-  // Returns the ops and the outputs of a segment. %f is an f32 value of all elements.
+  // Returns the text of the ops and of the outputs of a segment. %f is an f32 value that is
+  // computed from %x0 element by element.
   std::string bodyOf(int64_t kind) {
     const std::string axes = fmt::format("[{}]", fmt::join(axes_, ", "));
     int64_t count = 1;
@@ -132,7 +133,7 @@ class RandomCandidateCase {
         return head + exponentials + "  %r = div(%p, %s)\n" + tail + "  return %y\n";
       case 4:  // the maximum and the sum of exponentials
         return head + exponentials + "  return %m, %s\n";
-      case 5:  // pointwise, with elements of other indices
+      case 5:  // pointwise, and reads elements at other indices
         return windowed();
       case 6:  // the gradients of a norm: one value per row, and one per column
         inputs_ = 2;
@@ -182,7 +183,7 @@ class RandomCandidateCase {
         fmt::join(lows, ", "), fmt::join(highs, ", "), axis);
   }
 
-  // The rows lie along the last axes, the columns along the others.
+  // The rows lie along the last axes. The columns lie along the other axes.
   std::string gradients() {
     const int64_t rank = static_cast<int64_t>(sizes_.size());
     const int64_t split = 1 + below(rank - 1);

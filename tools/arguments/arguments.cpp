@@ -31,7 +31,7 @@ void addCompilation(CLI::App& app, Options& o) {
   app.add_option("--force", o.force,
                  "use a candidate for a kernel of the host program, by its index or by parameters: "
                  "k3=2, \"k3=loops unroll=2\"; may be repeated; `heddle dump --stage candidates` "
-                 "lists them");
+                 "lists the candidates");
   app.add_option(
          "--overlap", o.overlap,
          "how communication overlaps computation: off; auto, which splits matrix products and "
@@ -81,9 +81,8 @@ void addRun(CLI::App& app, Options& o) {
       "  mpirun -n 3 heddle run examples/tp_mlp.fusion --device cpu --inject rank=2,instr=7,die\n"
       "Ranks report their progress to each other. If a rank fails, is killed or stopped, or "
       "leaves\n"
-      "during a run, the others end within the deadline. Each prints which rank was lost, where, "
-      "and\n"
-      "why.");
+      "during a run, the other ranks end within the deadline. Each of them prints which rank was\n"
+      "lost, where, and why.");
   addFile(*run, o);
   addPassChecks(*run, o);
   run->add_option("--device", o.device,

@@ -16,7 +16,7 @@ void addFile(CLI::App& command, Options& options);         // FILE, how it is co
 void addInputs(CLI::App& command, Options& options);       // values of the inputs
 void addPassChecks(CLI::App& command, Options& options);   // checks of the compiler passes
 
-// Add a command with all of its arguments.
+// The functions below add a command with all of its arguments.
 void addRun(CLI::App& app, Options& options);
 void addDump(CLI::App& app, Options& options);
 

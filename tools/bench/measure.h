@@ -12,7 +12,8 @@
 
 namespace heddle::tools {
 
-// One launch of a kernel. `resources` is nullopt on every device except CUDA.
+// One launch of a kernel. `entry` is the name of the kernel function. `resources` is nullopt on
+// every device except CUDA.
 struct BenchLaunch {
   std::string entry;
   int64_t grid = 1;
@@ -25,8 +26,8 @@ struct BenchLaunch {
 struct BenchRow {
   host::InstructionIndex instruction = -1;  // -1: all instructions
   std::string text;                         // text of the instruction
-  double seconds = 0;                       // median over the timed runs
-  int64_t bytes = 0;                        // bytes that one run reads and writes
+  double seconds = 0;  // of all executions in one run; median over the timed runs
+  int64_t bytes = 0;   // bytes that all executions in one run read and write
   std::vector<BenchLaunch> launches;
 
   double bytesPerSecond() const { return static_cast<double>(bytes) / seconds; }
@@ -34,7 +35,7 @@ struct BenchRow {
 
 struct Measurements {
   int64_t copy_tensor_bytes = 0;     // size of the tensor that was copied
-  double copy_bytes_per_second = 0;  // median over the timed runs, of bytes read and written
+  double copy_bytes_per_second = 0;  // bytes read and written; median over the timed runs
   std::vector<BenchRow> rows;        // in the order of the program
   // All instructions together. `seconds` is the median time from the begin of the first to the end
   // of the last device work of a run.

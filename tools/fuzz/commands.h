@@ -6,16 +6,16 @@
 
 namespace heddle::fuzz {
 
-// Runs the commands of heddle on texts, as a user would, but in this process:
-//   verify and dump (all stages) for four ranks, run on one rank and on two ranks of the CPU.
-// A fusion runs with --check=full. A text whose run would need much memory or time is not run.
-// Kernels run in the reference evaluator, because a compiler would need half a second for each
-// text.
+// Runs commands of heddle on texts, as a user would, but in this process. The commands are verify
+// and dump (--stage all) for four ranks, and run for one rank and for two ranks of the CPU device.
+// A fusion runs with --check=full. A text whose run would need much memory or time is not run. No
+// compiler is used, because it would need half a second for each text. The CPU device therefore
+// computes kernels with the reference evaluator.
 class Commands {
  public:
   Commands();
   // Throws UserError if a command refuses the text. Any other exception is a failure of heddle, for
-  // example because a check finds a wrong result. `extension` is ".fusion" or ".hostir".
+  // example a wrong result. `extension` is ".fusion" or ".hostir".
   void run(const std::string& text, const std::string& extension);
 
  private:

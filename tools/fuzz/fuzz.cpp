@@ -1,6 +1,6 @@
 // heddle-fuzz changes the texts of the examples at random and passes each text to its reader. With
 // --run, it also passes the text to the commands of heddle. If the reader or a command crashes,
-// needs too long, or throws another exception than UserError, heddle-fuzz writes the text to a file
+// takes too long, or throws another exception than UserError, heddle-fuzz writes the text to a file
 // and prints the path. With --soak, heddle-fuzz runs random fusions instead (tools/fuzz/soak.h). In
 // a build with a sanitizer, set abort_on_error=1 in ASAN_OPTIONS and UBSAN_OPTIONS, so that errors
 // found by the sanitizer count as crashes.
@@ -136,7 +136,7 @@ void watchCrashes() {
 
 // Ends the process with a signal after `seconds` of processor time, or after ten times as many
 // seconds of real time. The second limit applies if the process hangs. It is longer, because other
-// programs may use the machine. 0: no limit.
+// programs may use the machine. If `seconds` is 0, removes both limits.
 void limitTime(unsigned seconds) {
   struct itimerval processor_time = {};
   processor_time.it_value.tv_sec = seconds;

@@ -7,14 +7,14 @@
 
 namespace heddle::fuzz {
 
-// One reader of text. `check` returns normally, or throws UserError for invalid text. Any other
-// exception is a failure of heddle, and so is a crash.
+// A reader of one text form of heddle. `check` returns normally, or throws UserError for invalid
+// text. Any other exception is a failure of heddle, and so is a crash.
 struct Target {
   std::string_view name;
-  std::string_view extension;  // seeds are the files examples/*<extension>
+  std::string_view extension;  // the example files with this extension are seeds
   void (*check)(const std::string& text);
-  // Creates further seeds from the texts of the fusion examples. nullptr: there are no further
-  // seeds.
+  // Creates further seeds (texts that the fuzzer mutates) from the texts of the fusion examples.
+  // nullptr: there are no further seeds.
   std::vector<std::string> (*more_seeds)(const std::vector<std::string>& fusions);
 };
 

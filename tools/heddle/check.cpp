@@ -20,8 +20,8 @@ constexpr int64_t kLeastSample = 64;
 // The largest number of operations of the reference for one sample. They take a few seconds on a
 // few cores.
 constexpr double kMostOperations = 8.6e9;
-// kNoisyRuns is the number of evaluations with rounding noise (ir/reference/noise.h). An element
-// may be wrong by kNoiseFactor times its largest change in these evaluations.
+// kNoisyRuns is the number of evaluations with rounding noise (ir/reference/noise.h). The bound of
+// an element grows by kNoiseFactor times the largest change of the element in these evaluations.
 constexpr uint64_t kNoisyRuns = 3;
 constexpr double kNoiseFactor = 8;
 

@@ -17,7 +17,7 @@ struct OutputCheck {
   int rank = -1;         // the rank that holds this copy; -1: the gathered output
   int64_t compared = 0;  // number of compared elements
   int64_t wrong = 0;     // number of wrong elements
-  double max_error = 0;  // largest |got - expected|
+  double max_error = 0;  // largest |got - expected| where both are finite
   // The first wrong element, as in "[3, 5]: got 1.5, expected 1.25", or the reason why nothing
   // could be compared.
   std::string first_wrong = {};
@@ -26,21 +26,23 @@ struct OutputCheck {
 
 struct CheckOptions {
   std::string mode = "sample";  // "sample" or "full"
-  double most_bytes = 2e9;  // limit for the bytes of values that one reference evaluation computes
-  // Called before each comparison, with a line of text that names the output and the number of
-  // elements. May be empty.
+  double most_bytes = 2e9;      // limit for the bytes of the values that one reference evaluation
+                                // computes
+  // Called before each comparison, with a line of text that contains the name of the output and the
+  // number of elements. May be empty.
   std::function<void(const std::string&)> announce = {};
 };
 
 // Compares gathered (unsharded) outputs with the reference.
 // - Mode "full" compares every element. If the values of the reference need more than `most_bytes`,
-//   the reference evaluates each output in slices.
+//   the reference evaluates each output in slices. A slice may exceed the limit if shorter slices
+//   would save little memory.
 // - Mode "sample" compares about 4096 elements of each output, including the first and the last
 //   element. If the reference needs more than about 10^10 operations for the sample, the sample is
 //   smaller, but it has about 64 elements or more.
 // - Integers and bools must be equal. NaN matches NaN, and inf matches inf of the same sign.
 // - A float is right if |got - expected| <= r * (|expected| + m). Here m is the largest finite
-//   |expected| of the elements of the output that are compared at once. The factor r is 1e-11 for
+//   |expected| of the output in the sample or slice that is compared. The factor r is 1e-11 for
 //   f64, 2e-5 for f32, 3e-3 for f16, 2e-2 for bf16, 0.125 for f8e4m3 and 0.25 for f8e5m2. If the
 //   output and its intermediate values have several types, the largest of these factors is used.
 // - If an element is wrong by these rules, the comparison is repeated with larger bounds. The
@@ -50,8 +52,8 @@ struct CheckOptions {
 //   gradient that is zero except for rounding.
 //
 // If copies of an output on several ranks differ in any bit, the gathered output contains the copy
-// of the lowest rank. The copies that differ are then checked one by one. Both modes also compare
-// the first element that differs, and so show which rank is wrong.
+// of the lowest rank. Each copy that differs is also compared with the reference. The compared
+// elements include the first element that differs, so the result shows which rank is wrong.
 std::vector<OutputCheck> checkOutputs(const Fusion& fusion, const Inputs& inputs,
                                       const std::vector<Gathered>& outputs,
                                       const CheckOptions& options);

@@ -140,8 +140,8 @@ std::string concretizedIn(const Options& options, const Fusion& fusion) {
 }
 
 // Returns the fusion with the memory orders that results take over from the inputs. The stage
-// `fusion` comes before meshes are known, so the function ignores shardings. The stage `segments`
-// shows which of these memory orders collectives undo.
+// `fusion` comes before meshes are known, so the function ignores shardings. In the stage
+// `segments`, a collective may need another memory order, which then replaces the inferred one.
 Fusion withHints(const Fusion& fusion, const host::PassOptions& passes) {
   const bool is_skipped =
       std::find(passes.skip.begin(), passes.skip.end(), "inferOrders") != passes.skip.end();

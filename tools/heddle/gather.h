@@ -23,24 +23,28 @@ struct Gathered {
   };
   std::vector<Difference> differences;
 
-  // The reductions that have combined partial values (PartialState). Empty: none.
+  // The reductions that gatherOutput() applied to partial values, as text (describe(),
+  // tools/heddle/partial.h). Empty: none.
   std::string reduced;
 
-  // Returns the rank from which `whole` has the element, or -1 if no block contains the element.
+  // Returns the rank from which `whole` has the element with the row-major index `linear`, or -1 if
+  // no block contains the element.
   int holderOf(int64_t linear) const;
 };
 
-// Returns the index in the block of the element with index `linear` in the unsharded tensor of
-// sizes `whole`. Both indices are row-major. Returns -1 if the block does not contain the element.
+// Converts the index `linear` of an element in the unsharded tensor to an index in the block.
+// `whole` are the sizes of the unsharded tensor. Both indices are row-major. Returns -1 if the
+// block does not contain the element.
 int64_t indexInBlock(const Block& block, int64_t linear, const std::vector<int64_t>& whole);
-// Returns the index in the unsharded tensor of sizes `whole` of the element with index `local` in
-// the block. Both indices are row-major.
+// Converts the index `local` of an element in the block to an index in the unsharded tensor of
+// sizes `whole`. Both indices are row-major.
 int64_t indexInWhole(const Block& block, int64_t local, const std::vector<int64_t>& whole);
 
-// Gathers the blocks of one output on rank 0. The other ranks get an empty result. If several ranks
-// hold an element, compares their copies bit by bit. First reduces partial values over each team
-// (the ranks that hold parts of the same block). The reduced block then counts as one copy on the
-// first rank of the team. All ranks of the job must call this function.
+// Gathers the blocks of one output on rank 0. The other ranks get an empty result. `local` is the
+// block of this rank, and `desc` describes this block. If several ranks hold an element, compares
+// their copies bit by bit. If `partial` is given, first reduces the blocks of each team (the ranks
+// that hold parts of the same block). The result counts as one copy on the first rank of the team.
+// All ranks of the job must call this function.
 Gathered gatherOutput(comm::World& world, const HostTensor& local, const TensorDesc& desc,
                       const std::optional<PartialState>& partial = std::nullopt);
 

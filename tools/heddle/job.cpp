@@ -47,7 +47,7 @@ const char* firstSet(std::initializer_list<const char*> names) {
 }
 
 // Returns the index of the GPU for this process: the index of its rank among the ranks on this
-// machine. Throws UserError if there are fewer GPUs than ranks on this machine.
+// machine. Throws UserError if this machine has no GPU with this index.
 int gpuOfThisProcess(host::DeviceKind kind) {
   if (kind != host::DeviceKind::Cuda) return 0;
   const char* local_rank =
@@ -161,10 +161,10 @@ std::string errorOf(const std::function<void()>& work) {
   return "";
 }
 
-// Calls `work` on every process of the job. Returns whether `work` succeeded on all processes. If
-// several ranks have the same error, the first of these ranks prints it. All ranks wait until the
-// errors are printed, because mpirun ends all processes as soon as one process exits with an error
-// code.
+// Calls `work` on every process of the job. Returns whether `work` succeeded on all processes, that
+// is, threw no UserError. If several ranks have the same error, the first of these ranks prints it.
+// All ranks wait until the errors are printed, because mpirun ends all processes as soon as one
+// process exits with an error code.
 bool agreed(comm::World& world, const std::function<void()>& work) {
   const std::string mine = errorOf(work);
   const std::vector<std::string> all = world.exchange(mine);

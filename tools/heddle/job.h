@@ -14,7 +14,8 @@
 
 namespace heddle::tools {
 
-// The rank of the calling thread in the job, with its objects. Only rank 0 prints results.
+// The rank that the calling thread runs, the number of ranks of the job, and the objects of this
+// rank. Only rank 0 prints results.
 struct Rank {
   int rank = 0;
   int ranks = 1;
@@ -26,7 +27,7 @@ struct Rank {
 struct JobOptions {
   std::string device;        // "cpu", "cuda", "null"; empty: cuda if there is a GPU, else cpu
   int ranks = 0;             // 0: one rank, or all ranks of an mpirun job
-  int64_t adversarial = -1;  // CPU: seed of the adversarial scheduler; -1: off
+  int64_t adversarial = -1;  // CPU: seed of the test mode that delays work; -1: off
   int64_t memory_limit = 0;  // CPU: bytes of each rank's device; 0: no limit
   double deadline = 10;      // seconds; see JobMonitorOptions::deadline (comm/monitor)
   double patience = 600;     // seconds; see JobMonitorOptions::patience (comm/monitor)
@@ -38,14 +39,15 @@ struct JobOptions {
   std::function<std::optional<host::InjectedFault>(int ranks)> task_fault;
 };
 
-// Creates a device with the options for CPU devices. `ordinal` is the index of the GPU.
+// Creates a device. A CPU device uses `adversarial` and `memory_limit` of `options`. `ordinal` is
+// the index of the GPU of a CUDA device.
 std::unique_ptr<host::Device> makeDevice(host::DeviceKind kind, const JobOptions& options,
                                          int ordinal);
 
 // Prints `heddle: reason` to stderr in one write, so that the lines of several ranks do not mix.
 void say(const std::string& reason);
 
-// Thrown if the job failed because of the user and a process has already printed the reason.
+// Thrown if the job failed with a UserError and a process has already printed the reason.
 struct AlreadySaid : std::exception {};
 
 // The rank of a process that mpirun started.
@@ -57,23 +59,26 @@ struct ProcessRank {
 // called before MPI is initialised.
 std::optional<ProcessRank> processRank();
 
-// Runs `prepare` once per process. Then runs `body` for every rank of the process, each on its own
-// thread, and waits for all ranks.
+// Runs `prepare` once per process. Then runs `body` for every rank of the process and waits for all
+// ranks. A process of an mpirun job runs one rank, on the calling thread. Any other process runs
+// all ranks, each on its own thread.
 // - `prepare` receives the number of ranks and returns the program, which must be the same on all
 //   ranks. `prepare` should do the work whose errors are equal on all ranks, such as reading files.
 //   `world` is the World of the first rank of this process. `prepare` must not communicate; it uses
 //   `world` only to record its tasks (World::setTask()).
-// - In an mpirun job, the first rank that has an error before `body` prints the error. MPI is then
+// - In an mpirun job, ranks may throw UserErrors in `prepare` or when they compare their settings.
+//   If several ranks have the same error, only the first of these ranks prints it. MPI is then
 //   finalized normally, and runJob throws AlreadySaid on all ranks.
 // - A rank is lost if its `body` throws, or if its process is killed, is stopped or leaves. All
 //   other ranks then end.
-// - In a job of one process, runJob throws the cause again. If there are several ranks, the message
-//   names a rank.
+// - In a job of one process, runJob then throws the error that caused the loss. If there are
+//   several ranks, the message names a rank.
 // - In an mpirun job, each process prints the cause and exits with code 2, or with code 3 if its
 //   own `body` has found a bug in heddle. A process that mpirun ends by a signal also prints the
-//   cause. Its exit code is 128 + signal if the job has not started yet or is already ending.
-// - CUDA ranks of one process share GPU 0. If there are enough GPUs, each rank gets its own GPU,
-//   and NCCL connects them.
+//   cause. Its exit code is 128 + signal if the job has not started yet or is already ending,
+//   otherwise 2.
+// - If there are enough GPUs, each CUDA rank of one process gets its own GPU, and NCCL connects the
+//   ranks. Otherwise all ranks share GPU 0.
 void runJob(const JobOptions& options,
             const std::function<const host::Program&(int ranks, comm::World& world)>& prepare,
             const std::function<void(const Rank&)>& body);

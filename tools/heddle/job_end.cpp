@@ -73,8 +73,9 @@ void onEndSignal(int signal) {
   for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
 }
 
-// Ends the process. Only the thread that has set `ends` calls this function. If the job monitor is
-// printing the failure of another rank, this function waits until the failure is printed.
+// Ends the process. Only the thread that has set `ends` calls this function. Before it exits, the
+// process waits until this rank has printed a failure or is Failed, and until the other ranks have
+// printed. The waiting is limited by `goodbye`.
 [[noreturn]] void leave(int code) {
   codegen::endChildProcesses();
   comm::JobMonitor* const monitor = job_monitor.load();
@@ -95,8 +96,8 @@ void onEndSignal(int signal) {
   _exit(code);
 }
 
-// Returns the text of a failure without its first line. The remaining lines say where each rank
-// was.
+// Returns the text of a failure without its first line. Each remaining line says what one rank was
+// doing.
 std::string positionsIn(const comm::JobFailure& failure) {
   const size_t line = failure.text.find('\n');
   return line == std::string::npos ? std::string() : failure.text.substr(line);
@@ -195,7 +196,7 @@ WatcherPoll::~WatcherPoll() {
 }
 
 void endProcess(int rank, const comm::JobFailure& failure) {
-  // If this rank itself has thrown the error, endFailedProcess() prints it.
+  // A rank that is lost without an error of its own prints nothing.
   if (failure.rank != rank || failure.told)
     say(fmt::format("rank {} ends: {}", rank, failure.text));
   told.store(true);

@@ -19,8 +19,9 @@ class RankErrors {
   // Stores an error of `rank`. `monitor` is nullptr if the rank failed before it created its
   // monitor.
   void keep(std::exception_ptr error, int rank, const comm::JobMonitor* monitor);
-  // Throws the cause if an error was stored. In a job of several ranks, the message names a rank.
-  // If a job monitor has noticed the failure, the message also has a line about each rank.
+  // If an error was stored, throws the error that caused the others. In a job of several ranks, the
+  // message names a rank. If a job monitor has noticed the failure, the message also has a line
+  // about each rank.
   void rethrow(int ranks);
 
  private:
@@ -30,10 +31,10 @@ class RankErrors {
   std::optional<comm::JobFailure> failure_;
 };
 
-// Installs a handler for SIGTERM. If `is_polled` is false, the handler prints a message and ends
-// the process. Otherwise it stores the signal for endSignal(). Until the job has started,
-// comm::StartTimeout polls endSignal(). Then the job monitor does. After the WatcherPoll has been
-// destroyed, nothing polls endSignal(), and the handler itself ends the process.
+// Installs a handler for SIGTERM. If `is_polled` is true, the handler stores the signal, and
+// comm::StartTimeout polls endSignal(). If `is_polled` is false, the handler prints a message and
+// ends the process. While a WatcherPoll exists, the handler stores the signal in both cases, and
+// the job monitor polls endSignal(). After the WatcherPoll, the handler itself ends the process.
 void catchEndSignal(bool is_polled);
 // Sets the current task of this process, for the message that the signal handler prints. Does
 // nothing after the handler has stored a signal. The reason: the signal can also make a compiler
@@ -50,18 +51,20 @@ class ProcessTask {
  private:
   comm::RankTask before_;
 };
-// Prints why the job has not started, and ends this process. A thread of comm::StartTimeout calls
-// this function.
+// Prints `text`, the reason why the job has not started. Waits half a second, so that other
+// processes can print too, and ends this process. `signal` is the signal that told this process to
+// end; 0: none. A thread of comm::StartTimeout calls this function.
 [[noreturn]] void endBeforeStart(const std::string& text, int signal);
 // Declares that the error that ends the job has been printed. When the first process has exited,
 // mpirun sends SIGTERM to the other processes. They then end without a further message.
 void setErrorReported();
-// Returns the signal that was caught, or 0. JobMonitorOptions::end_signal points to the result.
+// Returns the signal that the handler has stored, or 0. JobMonitorOptions::end_signal points to the
+// result.
 const std::atomic<int>& endSignal();
 // While this object exists, the job monitor of this process polls endSignal(). The functions that
 // end the process then also wait until the monitor reports that the other ranks have printed. The
-// monitor must outlive this object. If the process is already ending, the destructor does not
-// return.
+// monitor must outlive this object. The destructor does not return if another thread is ending the
+// process. If a stored signal has not been handled yet, the destructor itself ends the process.
 class WatcherPoll {
  public:
   // `deadline` is JobMonitorOptions::deadline, in seconds.
@@ -73,12 +76,12 @@ class WatcherPoll {
 
 // The functions below print a message and end the process. Before the process exits, they end the
 // compilers that it has started. In an mpirun job, they then wait until the other ranks have
-// printed, but at most for a part of the deadline. The reason: as soon as one process exits, mpirun
-// kills all other processes.
+// printed, but at most for a fifth of the deadline and at most two seconds. The reason: as soon as
+// one process exits, mpirun kills all other processes.
 
-// Prints the failure and starts a thread that ends the process. If `rank` itself has reported the
-// failure, does not print, because endFailedProcess() does. JobMonitorOptions::on_failure calls
-// this function.
+// Prints the failure and starts a thread that ends the process. Prints nothing if `rank` itself is
+// lost and has not reported an error (JobFailure::told is false). JobMonitorOptions::on_failure
+// calls this function.
 void endProcess(int rank, const comm::JobFailure& failure);
 // Prints what the ranks did when a signal told this process to end, and ends the process. All ranks
 // are threads of this process. JobMonitorOptions::on_failure calls this function.

@@ -1,4 +1,4 @@
-// The commands that list the ops and the devices.
+// Implements the commands that list the ops and the devices.
 #include <cstdio>
 
 #include "codegen/compile/cpp_compiler.h"

@@ -48,7 +48,7 @@ void addOthers(CLI::App& app, Options& o) {
 
 int dispatch(const CLI::App& app, Options options) {
   if (app.got_subcommand("run")) return runCommand(options);
-  // All commands except `run` need no communication, so under mpirun only rank 0 executes them.
+  // Only `run` communicates. Under mpirun, only rank 0 executes the other commands.
   if (const std::optional<ProcessRank> process = processRank()) {
     if (process->rank != 0) return 0;
     if (options.ranks == 0) options.ranks = process->ranks;

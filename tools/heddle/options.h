@@ -36,7 +36,7 @@ struct Options {
   std::vector<std::string> force;  // candidates of kernels, such as k3=2
   bool verify_each = false;        // verify after every pass
   bool time_passes = false;        // print the seconds of every pass
-  int64_t adversarial = -1;        // seed of the adversarial CPU scheduler; -1: off
+  int64_t adversarial = -1;        // seed of the CPU test mode that delays work; -1: off
   double deadline = 10;            // seconds within which all ranks end after one is lost
   double patience = 600;           // seconds without progress until the job ends; 0: no limit
   double start = 60;               // seconds within which an mpirun job must start; 0: no limit
@@ -56,8 +56,8 @@ struct Options {
   bool markdown = false;
 };
 
-// Each command returns the exit code: 0 for success, 1 if a result of `heddle run` is wrong
-// (Report::passed()). Throws UserError for a fault of the caller.
+// Each command returns the exit code. runCommand() returns 1 if Report::passed() is false.
+// Otherwise the exit code is 0. A command throws UserError for a fault of the caller.
 int runCommand(const Options& options);
 int dumpCommand(const Options& options);
 int verifyCommand(const Options& options);
@@ -70,8 +70,8 @@ int opsCommand(const Options& options);
 host::PassOptions passOptions(const Options& options, const SizeBindings& sizes,
                               PassTimes* times = nullptr);
 
-// Returns the requested device. If `asked` is empty, returns cuda if there is a GPU, otherwise cpu.
-// Throws UserError if `asked` is cuda and there is no GPU.
+// Returns the device with the name `asked`. If `asked` is empty, returns cuda if there is a GPU,
+// otherwise cpu. Throws UserError if `asked` is cuda and there is no GPU.
 host::DeviceKind chooseDevice(const std::string& asked);
 
 }  // namespace heddle::tools

@@ -25,7 +25,8 @@ struct PartialState {
 // Returns the state of a slot (a tensor of a host program), or nullopt if it is not partial.
 std::optional<PartialState> partialOf(const host::Program& program, host::SlotId slot);
 
-// Returns the reductions as text: "sum over x", or "sum over y, max over x".
+// Returns the reductions as text, such as "sum over y, max over x". The text lists them in the
+// order of the sharding.
 std::string describe(const PartialState& state);
 
 // Splits the block `whole` into one part per rank, so that the reduction of all parts gives
@@ -33,8 +34,8 @@ std::string describe(const PartialState& state);
 // - If the block has at least as many elements as there are parts, almost every part differs from
 //   `whole`. An op that wrongly treats a part as the full value then gives a wrong result. An
 //   exception is a sum of zeros.
-// - For sums and products, each element is the identity element (0 or 1) on all ranks except at
-//   most two.
+// - For sums and products, each element is the identity element (0 or 1) on all ranks along a mesh
+//   axis except at most two.
 // - The reduction of the parts gives exactly `whole`, except for the rounding of an average and the
 //   sign of a zero.
 // - If the value is partial over several mesh axes, the axis that the sharding lists last must be

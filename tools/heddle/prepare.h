@@ -19,31 +19,35 @@ struct Prepared {
   Inputs inputs;
   host::Program program;
   PassTimes pass_times;
-  std::vector<std::string> segments;  // one line per segment of a fusion: "g0 kernel, ..."
-  int64_t segmentations = 0;          // 1 for a fusion, 0 for a host program
-  int64_t split_calls = 0;            // SegmentedFusion::split_calls of a fusion
+  std::vector<std::string> segments;  // one line per segment of a fusion, such as "g0 kernel, ..."
+  int64_t segmentations = 0;  // how often a fusion was segmented: 1, or 0 for a host program
+  int64_t split_calls = 0;    // SegmentedFusion::split_calls of a fusion
 };
 
 // Fills `inputs`. Stores the sizes of the inputs as defaults in `source`, which the caller has
 // read. Throws UserError if an input or a size is missing or wrong.
 void bindInputs(Prepared& prepared, const Options& options);
-// Fills `program` and, for a fusion, the members after it. Call this after bindInputs(). Verifies
-// the program, unless the options forbid it. Throws UserError if the source cannot be compiled.
+// Fills `program` and, for a fusion, the members after it. Call this after bindInputs(). Applies
+// --force. Verifies the program, unless the options forbid it. Throws UserError if the source
+// cannot be compiled.
 void compileProgram(Prepared& prepared, const Options& options, int ranks);
 
-// Stores the candidates that --force names in the kernels of a program. Throws UserError if the
-// program has no such kernel. Does not check whether the kernel has the candidate; a run does.
+// Stores the candidates that --force names in the kernels of a program and of the programs that it
+// calls. Throws UserError if the program has no such kernel. Does not check whether the kernel has
+// the candidate; a run does.
 void applyForced(host::Program& program, const std::vector<std::string>& force);
 
 // Returns the fault of --inject SPEC. Throws UserError if `spec` is not valid, or if a job of
 // `ranks` ranks cannot have the fault.
 host::InjectedFault faultOf(const std::string& spec, int ranks);
-// Checks a fault at an instruction before anything runs, so that all ranks reject an invalid fault.
+// Throws UserError if the program has no instruction with the index in `fault`, or if the rank in
+// `fault` issues nothing for it. Call this on all ranks before anything runs, so that all ranks
+// reject an invalid fault.
 void checkInjected(const host::InjectedFault& fault, const host::Program& program,
                    const SizeBindings& sizes, int ranks);
 
 // Returns the inputs of a run on this rank: copies the rank's block of every input to its device.
-// Scalars and inputs that decide sizes stay in host memory.
+// Scalars stay in host memory, and so do inputs whose values occur in sizes.
 std::vector<host::Argument> placeInputs(const Rank& rank, const host::Program& program,
                                         const Inputs& inputs);
 

@@ -8,14 +8,14 @@
 
 namespace heddle::tools {
 
-// The results of a run, on rank 0.
+// The results of a run, which rank 0 collects.
 struct Report {
   std::string file;
   std::string device;
   std::string transport;
   int ranks = 1;
-  std::vector<std::string> inputs;    // one line per input: "%T4: f32[16, 512, 4096]"
-  std::vector<std::string> segments;  // one line per segment: "g0 kernel, ..."
+  std::vector<std::string> inputs;    // one line per input, such as "%T4: f32[16, 512, 4096]"
+  std::vector<std::string> segments;  // one line per segment, such as "g0 kernel, ..."
   int64_t segmentations = 0;          // Prepared::segmentations
   int64_t split_calls = 0;            // Prepared::split_calls
   std::vector<std::string> output_names;
@@ -31,12 +31,13 @@ struct Report {
   std::string check_mode;  // empty: no check was requested
   std::string reference;   // file of the reference; empty: the fusion itself
   std::vector<OutputCheck> checks;
-  // Per rank: what --check-numerics has found (Outputs::numerics()), in the first run that wrote
-  // NaN or infinity. The run has printed it. No entries: the check is off.
+  // Per rank: the report of --check-numerics (Outputs::numerics()) about the first run in which the
+  // rank wrote NaN or infinity; "": there was no such run. The run has already printed the report.
+  // No entries: the check is off.
   std::vector<std::string> numerics;
 
-  // Returns whether all checks passed, all copies of an output are equal, and --check-numerics has
-  // found nothing.
+  // Returns whether all checks passed, the copies of each output are equal on all ranks, and
+  // --check-numerics has found nothing.
   bool passed() const;
 };
 

@@ -105,7 +105,7 @@ struct Job : Prepared {
   std::string reference_file;
   std::optional<Reference> reference;  // nullopt: the fusion itself
   std::unique_ptr<codegen::ImageCache> images;
-  Choices choices;  // choices from the files of --choices
+  Choices choices;  // choices from the file of --choices
 };
 
 // Returns the settings that must be equal on all ranks. If they differed, the result could be

@@ -147,7 +147,7 @@ std::vector<InputSpec> inputsOf(const Source& source) {
 
 namespace {
 
-// What the name in a --set refers to.
+// The size or the input that the name in a --set means.
 struct SetTarget {
   const InputSpec* scalar = nullptr;  // the input; nullptr: the name refers to `size`
   std::string size;
@@ -158,7 +158,7 @@ bool takesSet(const InputSpec& input, const std::set<std::string>& deciding) {
 }
 
 // Finds the size or the scalar input that `name` sets. `%n` is always an input, and `size.n` is
-// always a size. Throws UserError if `n` may be both.
+// always a size. Throws UserError if `n` may be both, or is neither.
 SetTarget targetOf(const std::string& option, const std::string& name,
                    const std::vector<InputSpec>& inputs, const std::set<std::string>& deciding,
                    const std::set<std::string>& symbols) {
@@ -188,7 +188,7 @@ SetTarget targetOf(const std::string& option, const std::string& name,
             suggestionFor(bare, names));
 }
 
-// Returns the symbols of the inputs that decide sizes (host/plan/size_inputs.h).
+// Returns the symbols of the inputs whose values occur in sizes (host/plan/size_inputs.h).
 std::set<std::string> sizeInputsOf(const Source& source) {
   if (const auto* fusion = std::get_if<Fusion>(&source)) return host::SizeInputs(*fusion).symbols();
   const auto& program = std::get<host::Program>(source);
@@ -322,8 +322,9 @@ void checkFileSizes(const std::vector<InputSpec>& inputs,
 
 namespace {
 
-// Returns the value of a tensor without axes that decides sizes or offsets. A value from the seed
-// would seldom be useful, so the user or the file must give the value.
+// Returns the value of a tensor without axes whose value occurs in sizes or offsets. The value
+// comes from --set, from the .npy file `file` or from a default. A random value would seldom be
+// useful.
 HostTensor sizeTensor(const InputSpec& spec, const Settings& settings, const HostTensor* file) {
   const auto given = settings.scalars.find(spec.name);
   HEDDLE_USER_CHECK(given == settings.scalars.end() || file == nullptr,

@@ -22,9 +22,10 @@ using Source = std::variant<Fusion, host::Program>;
 // Reads and parses a file. Throws UserError if the file cannot be read or is not valid.
 Source readSource(const std::string& path);
 
-// Returns the error message of a run. If the message names an instruction, the result begins with
-// the file and with the line from which the instruction comes. `program` is the program of the run:
-// the program in the file, or the program that was compiled from the fusion in the file.
+// Returns `message`, the error message of a run, with its position in the file if known. If the
+// message names an instruction, the result begins with the file, and with the line from which the
+// instruction comes if the line is known. `program` is the program of the run: the program in the
+// file, or the program that was compiled from the fusion in the file.
 std::string withLineOfRun(const std::string& message, const std::string& file, const Source& source,
                           const host::Program& program);
 
@@ -40,9 +41,9 @@ void atLineOfRun(const std::string& file, const Source& source, const host::Prog
   }
 }
 
-// Returns an error message that begins with the file. The line follows if the message names a line
-// of a fusion or an instruction of a host program. Returns messages about options (--name)
-// unchanged.
+// Returns `message` with the name of the file before it. If the message names a line of a fusion or
+// an instruction of a host program, the line follows the name. Returns a message unchanged if it is
+// about an option (--name) or already begins with the file.
 std::string withFile(const std::string& message, const std::string& file, const Source& source);
 
 // Calls work(). If it throws a UserError, throws the error again with the message of withFile().
@@ -66,33 +67,37 @@ std::vector<InputSpec> inputsOf(const Source& source);
 
 // The values of --set, divided into sizes and scalars.
 struct Settings {
-  // Includes the file's defaults for sizes that are not set, and the inputs that decide sizes.
+  // Also contains the file's defaults for sizes that --set does not name, and the values of inputs
+  // that are used as sizes (`%n`).
   SizeBindings sizes;
   std::map<std::string, Scalar> scalars;  // by input name
-  std::set<std::string> deciding;         // the symbols of the inputs that decide sizes
+  std::set<std::string> deciding;         // symbols of inputs whose values occur in sizes
 };
 Settings settingsOf(const Source& source, const Options& options);
 
-// Returns the source with `sizes` as the default values of its sizes. A run uses the defaults for
-// sizes that its inputs do not determine, such as the factors of an extent `a*b`. Lowering uses the
-// defaults too.
+// Returns the source with `sizes` as the default values of its sizes. In a host program, replaces
+// only defaults that the program already has, and sets the values of inputs in sizes (`%n`). A run
+// uses the defaults for sizes that its inputs do not determine, such as the factors of an extent
+// `a*b`. Lowering uses the defaults too.
 Source withSizes(Source source, const SizeBindings& sizes);
 
-// The unsharded inputs of a run, which are the same on every rank. An input comes from its .npy
-// file if one is given, otherwise from the seed.
+// The unsharded inputs of a run, which are the same on every rank. A tensor comes from its .npy
+// file if one is given, otherwise from the seed. A scalar comes from --set, otherwise from its
+// default. A tensor whose value occurs in sizes comes from its .npy file, from --set or from its
+// default.
 struct Inputs {
   // Per input; unused for scalars. A tensor without data stands for the values of randomTensor()
   // with `seed` and the name of the input. For a host program, such a tensor has no sizes, because
   // they may depend on the number of ranks.
   std::vector<HostTensor> tensors;
   std::vector<Scalar> scalars;  // per input; unused for tensors
-  SizeBindings sizes;           // includes the sizes that the files determine
+  SizeBindings sizes;           // also contains the sizes that the .npy files determine
   uint64_t seed = 0;
 };
 Inputs makeInputs(const Source& source, const Options& options);
 
-// Throws UserError with the name of the symbol if a symbol in the sizes of the file's tensors has
-// no value.
+// Throws UserError with the name of the symbol if a symbol in the sizes of the file's inputs has no
+// value. Symbols to which the job gives a value, such as `ranks`, need none.
 void requireSizes(const Source& source, const SizeBindings& sizes);
 
 // The results of the first steps of host::compile(). The next step is host::runPasses() for

@@ -223,8 +223,8 @@ class LoadTest {
     ++runs_;
   }
 
-  // Makes the n-th allocation of a run fail. Requires that the error says so, and that the next run
-  // works.
+  // Makes the n-th allocation of a run fail, if there are so many. Requires that the run then
+  // throws an Error with the code OutOfMemory, and that the next run works.
   void expectFailedAllocation(const Shape& shape, int n, host::Stream stream,
                               ThreadAllocator& allocator) {
     allocator.failAt(n);

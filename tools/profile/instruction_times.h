@@ -11,12 +11,12 @@
 
 namespace heddle::tools {
 
-// What the timed runs of one rank have recorded about one instruction that launches a kernel, calls
-// a library, copies or communicates.
+// The measurements of one instruction in the timed runs of one rank. The instruction launches a
+// kernel, calls a library, copies or communicates.
 struct InstructionTimes {
   std::string text;
   int64_t issued = 0;                // number of executions
-  std::vector<int64_t> nanoseconds;  // per execution on a stream; empty: the device does no work
+  std::vector<int64_t> nanoseconds;  // per execution on a stream; empty: the device did no work
   int64_t bytes = 0;                 // number of bytes that all executions together read and write
   double operations = 0;  // number of operations of all executions together; 0: no matrix product
   std::optional<host::MatmulWork> product;  // work of one execution; nullopt: no matrix product
@@ -24,7 +24,8 @@ struct InstructionTimes {
 
 using TimesByInstruction = std::map<host::InstructionIndex, InstructionTimes>;
 
-// Adds the events of one run (RunProfile::events()) to `times`.
+// Adds the events of one run (RunProfile::events()) to `times`. Ignores instructions without work
+// on the device.
 void addRun(host::RunProfile& profile, TimesByInstruction& times);
 
 // The peak rates of one rank's device. A profile compares the measured rates with them.

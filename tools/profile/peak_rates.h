@@ -7,8 +7,8 @@
 namespace heddle::tools {
 
 // Measures the copy bandwidth of the device (tools/bench/copy_runs.h), and the rate of a large
-// square matrix product of each kind that `times` contain. If the device has too little memory for
-// a measurement, prints a message that begins with `subject`, and leaves the rate unknown. Measures
+// square matrix product of each kind in `times`. If the device has too little memory for a
+// measurement, prints a message that begins with `subject`, and leaves the rate unknown. Measures
 // nothing on the null device.
 PeakRates measurePeakRates(host::Device& device, codegen::ImageCache& images,
                            const TimesByInstruction& times, const std::string& subject);

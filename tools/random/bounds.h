@@ -24,10 +24,11 @@ namespace heddle::random {
 //     type in which the op computes. The second is the change of the result if the operands change
 //     by kOperandUlps units. The second term covers ops whose text in the op table consists of
 //     several operations.
-//   * The bounds of operands with e > 0 are propagated by sampling. The op is evaluated in double,
-//     without rounding, with each operand at v, v - e and v + e. If zero, the nearest integer or a
-//     sample of another operand is between v - e and v + e, it is used as a further sample. The
-//     bound is the largest distance of a result from the result for the values v.
+//   * The bounds of a pointwise op whose operands have e > 0 are found by sampling. The op is
+//     evaluated in double, without rounding, with each operand at v, v - e and v + e. If zero, the
+//     nearest integer or a sample of another operand is between v - e and v + e, it is used as a
+//     further sample. The bound is the largest distance of a result from the result for the values
+//     v.
 //   * fmod and remainder jump where the quotient passes an integer. If the quotient may pass an
 //     integer, any value between 0 and the divisor is possible.
 //   * Both ends of the range of possible results are rounded to the dtype of the result. Results of
@@ -35,18 +36,18 @@ namespace heddle::random {
 //   * Sums, matrix products and scans of n elements add n roundings of the accumulator's type,
 //     relative to the sum of the absolute values of the elements. Integers are exact in any order.
 //   * Ops that move elements also move their bounds.
-// A result is unknown if it depends on an unknown value, or if its samples differ in an essential
-// way. Samples differ in this way if they are unequal bools or integers, or if only some of them
-// are NaN or infinite. This happens for floor, comparisons, casts to integers and sorts near a
-// jump, at poles, and near overflow. If all samples are NaN, or the same infinity, the result is
-// exact.
+// A result is unknown (e = kUnknown) if it depends on an unknown value, or if its samples differ in
+// an essential way. Samples differ in this way if they are unequal bools or integers, or if only
+// some of them are NaN or infinite. This happens for floor, comparisons, casts to integers and
+// sorts near a jump, at poles, and near overflow. If all samples are NaN, or the same infinity, the
+// result is exact.
 //
 // An element is compared if e <= conditionLimit(dtype) * max(1, |v|). It is right if |got - v| <=
 // e. If e = 0, both must be equal, where -0.0 equals 0.0 and NaN matches NaN. All other elements
 // are excluded from the comparison and only counted.
 inline constexpr double kUnknown = std::numeric_limits<double>::infinity();
-// The error of a zero whose sign is not defined. For example, maximum(0.0, -0.0) may be either
-// zero.
+// The entry in Bounded::errors for a zero whose sign is not defined. For example, maximum(0.0,
+// -0.0) may be either zero.
 inline constexpr double kZeroOfAnySign = -1;
 inline constexpr double kOpUlps = 16;
 inline constexpr double kOperandUlps = 2;
@@ -70,7 +71,7 @@ std::vector<Bounded> evaluateBounded(const Fusion& fusion, const ReferenceInputs
 // Returns whether the op gives the same result on every device for the same operands.
 bool isExactOp(const OpDef& op);
 
-// Returns the largest bound with which an element is compared, relative to max(1, |v|).
+// Returns the largest e / max(1, |v|) with which an element is compared.
 double conditionLimit(DType dtype);
 
 struct Comparison {
@@ -105,8 +106,8 @@ std::vector<double> scanErrors(const Expression& expr, const Bounded& operand,
 std::vector<double> scatterAddErrors(const ReferenceContext& context, const Expression& expr,
                                      const std::vector<const Bounded*>& operands,
                                      const HostTensor& result);
-// Applies the op of `expr` to `operands`, in place of the operands of `expr`. The result consists
-// of f64 elements. Values and errors must be f64 tensors. Indices keep their type.
+// Evaluates the op of `expr` with `operands` instead of the operands of `expr`. Returns the
+// elements of the result. Each operand must be an f64 tensor; exception: indices keep their type.
 std::vector<double> applyTo(const ReferenceContext& context, const Expression& expr,
                             const std::vector<HostTensor>& operands);
 // Returns an f64 tensor of `values` with the sizes of `like`.

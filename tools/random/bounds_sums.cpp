@@ -1,4 +1,4 @@
-// Bounds of ops that combine many elements or move them.
+// Computes the bounds of ops that combine many elements, and of ops that sort them.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -127,8 +127,8 @@ double reducedError(ReduceOp op, const std::vector<Element>& elements, const Hos
   return kUnknown;
 }
 
-// Returns the index `place` plus each combination of steps along the inner axes
-// (ir/reference/elements.h).
+// Returns the indices of the elements that a reduction combines: `place`, the index of the first
+// one, plus each combination of steps along the inner axes (ir/reference/elements.h).
 std::vector<int64_t> innerOffsets(const Accesses& accesses, int64_t place) {
   std::vector<int64_t> places = {place};
   for (size_t axis = 0; axis < accesses.inner_sizes.size(); ++axis) {
@@ -270,8 +270,9 @@ std::vector<double> scanErrors(const Expression& expr, const Bounded& operand,
   return errors;
 }
 
-// Returns the bounds of scatter_add, as for a sum. The function applies scatter_add to ones, to
-// absolute values and to bounds. The results are the number, the size and the errors of the terms.
+// Returns the bounds of scatter_add, as for a sum. The function applies scatter_add three times: to
+// ones, to absolute values and to bounds. The three results are the number of terms, the sum of
+// their absolute values and the sum of their bounds.
 std::vector<double> scatterAddErrors(const ReferenceContext& context, const Expression& expr,
                                      const std::vector<const Bounded*>& operands,
                                      const HostTensor& result) {

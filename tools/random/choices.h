@@ -40,9 +40,9 @@ class Choices {
   std::mt19937_64 random_;
 };
 
-// Returns random floats of magnitude about 1, some of which are integers, or random integers from
-// -8 to 8. With `special`, some elements are special: NaN, infinities, zeros of both signs, very
-// small or large floats, or integers near the limits of integer types.
+// Returns random bools, random integers from -8 to 8, or random floats of magnitude about 1, some
+// of which are integers. With `special`, some elements are special: NaN, infinities, zeros of both
+// signs, very small or large floats, or integers near the limits of integer types.
 HostTensor randomValues(Choices& choices, DType dtype, const std::vector<int64_t>& sizes,
                         bool special);
 Scalar randomScalar(Choices& choices, DType dtype);

@@ -19,8 +19,8 @@ namespace {
 bool hasBigValues(double v) { return std::fabs(v) > 1e6; }
 
 // Returns whether a value is worth keeping: enough elements are known, and not too many are NaN,
-// infinite or very large. Makes random exceptions for values without elements and for the second
-// condition.
+// infinite or very large. Keeps some values at random that break the second condition, and some
+// values without elements.
 bool isUseful(const Bounded& bounded, Choices& choices) {
   const auto count = static_cast<double>(bounded.errors.size());
   if (count == 0) return choices.oneIn(3);

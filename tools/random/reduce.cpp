@@ -46,7 +46,8 @@ class Reducer {
     return attempt([&] { return rebuild(best_, edits); });
   }
 
-  // Returns the size of the case: its values, its outputs and the sizes of its axes.
+  // Returns the size of the case: the number of its values, plus the number of its outputs, plus
+  // the sum of its size symbols.
   int64_t weight() const {
     int64_t sum =
         static_cast<int64_t>(best_.fusion.values().size() + best_.fusion.outputs().size());

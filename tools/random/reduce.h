@@ -12,7 +12,8 @@ using StillFails = std::function<bool(const FusionCase&)>;
 // Returns a smaller case that still fails. Tries these steps, and keeps the result of a step only
 // if the fault remains:
 // - drop outputs and expressions
-// - turn values into inputs that hold the values of the reference
+// - turn values into inputs with the values that the reference computes, or replace values by
+//   operands of their expressions
 // - shrink extents
 // - make layouts dense and numbers simple
 //

@@ -30,14 +30,16 @@ CaseResult checkOn(host::Device& device, codegen::ImageCache* images,
 CaseResult compareAll(const Fusion& fusion, const std::vector<HostTensor>& got,
                       const std::vector<Bounded>& expected);
 
-// Runs all checks that need no device. Returns an empty string, or a description of the fault. An
-// exception of the reference is passed on to the caller. The checks are:
+// Runs all checks that need neither a CPU device nor a GPU. Returns an empty string, or a
+// description of the fault. An exception of the reference is passed on to the caller. The checks
+// are:
 // - verify() accepts the fusion.
 // - Printing and parsing give the same fusion, and the reference gives the same results for it.
 // - The reference computes the same elements in dense and in sparse evaluation.
-// - Segmentation puts each expression into at most one group, orders the groups so that they can
-//   run, and does not change the results.
-// - Lowering and a run on the null device succeed.
+// - Segmentation puts each expression into at most one group (segment), and orders the groups so
+//   that they can run. The groups give the same results as the fusion.
+// - Lowering gives a host program that host::verify() accepts, and whose text stays the same after
+//   parsing and printing. A run on the null device succeeds.
 std::string checkWithoutDevice(const FusionCase& fusion_case);
 
 }  // namespace heddle::random

@@ -125,8 +125,8 @@ double largestOf(const HostTensor& wanted) {
 }
 
 // Returns whether two elements are equal, are both NaN, or differ by at most `bound`. If only one
-// of them is NaN or infinite, or they are different infinities, the comparison with `bound` is
-// false.
+// element is NaN or infinite, or if the elements are different infinities, the comparison with
+// `bound` is false.
 bool agree(double a, double b, double bound) {
   return a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= bound;
 }

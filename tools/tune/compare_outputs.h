@@ -8,10 +8,12 @@
 
 namespace heddle::tools {
 
-// By how much an output of two candidates may differ, because candidates add in different orders.
+// The largest difference that is allowed between the outputs of two candidates. Candidates add in
+// different orders, so their rounding errors differ.
 struct Tolerance {
   bool of_float_sums = false;  // the output derives from a sum or product of floats
-  double relative = 0;         // the largest error, divided by the largest element of the output
+  double relative = 0;         // the largest error, divided by the largest finite magnitude of the
+                               // output
 };
 
 // Returns the tolerance of each output of a segment. An output has the tolerance of the least exact
@@ -19,8 +21,8 @@ struct Tolerance {
 // computed f16 has the tolerance of f16.
 std::vector<Tolerance> tolerancesOf(const Fusion& segment);
 
-// Compares the outputs of two candidates of a kernel. Returns "" if they agree, or the first
-// difference.
+// Compares the outputs of two candidates of a kernel. Returns "" if they agree, otherwise a text
+// about the first difference.
 // - Floats may differ by their tolerance. Each infinity agrees only with itself, and NaN agrees
 //   only with NaN.
 // - Integers and bools must be equal. Exception: if they derive from sums of floats, 1 % of the

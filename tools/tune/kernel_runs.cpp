@@ -16,9 +16,9 @@ namespace {
 constexpr int64_t kGpuFlush = int64_t{256} << 20;  // more than the L2 cache of every GPU
 constexpr int64_t kCpuFlush = int64_t{32} << 20;
 
-// The number of different random elements of an input. A larger input repeats them, because the
-// computation of billions of random numbers would take longer than the measurement. The number is
-// prime, so that equal elements of different rows are usually in different columns.
+// The number of different random elements of an input. A larger input repeats these elements,
+// because the computation of billions of random numbers would take longer than the measurement. The
+// number is prime, so that equal elements of different rows are usually in different columns.
 constexpr int64_t kRandomElements = 1048573;
 
 double nowSeconds() {
@@ -107,7 +107,7 @@ void KernelRuns::allocate(uint64_t seed) {
   flushed_ = blockOf(device_, flushed, name, "the block that replaces the contents of the caches");
 }
 
-// Returns an input whose memory, including gaps, holds random values.
+// Returns an input whose memory contains random values, also in the gaps between elements.
 host::Tensor KernelRuns::randomInput(const TensorDesc& desc, uint64_t seed,
                                      const std::string& name) {
   const int64_t bytes = desc.allocBytes();
@@ -203,8 +203,8 @@ void KernelRuns::readOutputs(std::vector<HostTensor>& results) {
   }
 }
 
-// Compares the outputs of the candidate that has just run with the outputs of earlier candidates.
-// Returns what is wrong, or "".
+// Compares the outputs of `candidate`, which has just run, with the outputs of earlier candidates.
+// Returns the reason why the candidate cannot be used, or "".
 std::string KernelRuns::compare(size_t candidate) {
   readOutputs(got_);
   const std::string hash = hashOfBits(got_);

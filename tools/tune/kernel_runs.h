@@ -21,15 +21,15 @@
 
 namespace heddle::tools {
 
-// Runs the candidates of one kernel alone, on random inputs with the sizes and strides of its
-// launch. Every output has its own memory here, even if the program stores it in an input. An
-// object allocates the operands and the largest workspace. It also allocates a block, which run()
-// writes to flush the caches (256 MiB on a GPU, 32 MiB on a CPU).
+// Runs the candidates of one kernel alone, on random inputs with the sizes and strides of `kernel`,
+// a launch in the program. Every output has its own memory here, even if the program stores it in
+// an input. An object allocates the operands and the largest workspace. It also allocates a block,
+// which run() writes to flush the caches (256 MiB on a GPU, 32 MiB on a CPU).
 class KernelRuns final : public CandidateTimer {
  public:
-  // `orders` has the reductionOrder() of each candidate (codegen/bind/candidate_numbers.h). The
-  // references must outlive the object. Throws UserError that names the kernel and the operand if
-  // the memory is exhausted.
+  // `all` are the candidates. `orders` has the reductionOrder() of each candidate
+  // (codegen/bind/candidate_numbers.h): equal texts promise equal bits. The references must outlive
+  // the object. Throws UserError that names the kernel and the operand if the memory is exhausted.
   KernelRuns(const host::LaunchedKernel& kernel, const std::vector<codegen::Candidate>& all,
              std::vector<std::string> orders, host::Device& device, codegen::ImageCache& images,
              uint64_t seed);
@@ -41,7 +41,7 @@ class KernelRuns final : public CandidateTimer {
   // used, or "". The reasons are:
   // - It does not compile, or it does not run.
   // - Its results differ from the results of the first usable candidate by more than rounding
-  //   errors.
+  //   errors (differenceOf() in tools/tune/compare_outputs.h).
   // - The bits of its results differ from the bits of an earlier usable candidate with the same
   //   order of reductions.
   std::vector<std::string> faults();

@@ -23,12 +23,13 @@ struct CandidateResult {
   int runs = 0;
 };
 
-// Measures the candidates of the list `usable` one after another, in rounds, so that a changing
-// clock favours no candidate. Returns one result for each of the `count` candidates.
+// Measures the candidates of the list `usable` in rounds. Each round runs each remaining candidate
+// once, so that a changing clock favours no candidate. Returns one result for each of the `count`
+// candidates.
 // - From round kFirstRounds on, each round drops the candidates whose fastest run took more than
-//   kFar times the fastest run of all. Earlier rounds, except the first one, drop the candidates
-//   that took more than kVeryFar times as long. A slow candidate would lower the clock of a GPU for
-//   the candidate after it.
+//   kFar times the fastest run of all. Rounds before that, except the first one, use the factor
+//   kVeryFar. The reason: a slow candidate would lower the clock of a GPU for the candidate after
+//   it.
 // - After kFirstRounds rounds or more, the measurement ends when one candidate is left, or when the
 //   95 % confidence interval of the median of every remaining candidate is within 2 % of the
 //   median. It ends after kMostRounds rounds at the latest.

@@ -23,8 +23,8 @@ std::vector<double> ranksOf(const std::vector<double>& values) {
   return ranks;
 }
 
-// Returns the prediction, rounded to three digits. If two predictions differ by less, the model
-// expects equal times.
+// Returns the predicted time, rounded to three digits. Predictions that round to the same number
+// count as equal.
 double threeDigits(double seconds) {
   if (seconds <= 0) return 0;
   const double unit = std::pow(10, std::floor(std::log10(seconds)) - 2);

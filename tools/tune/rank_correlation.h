@@ -13,7 +13,7 @@ namespace heddle::tools {
 std::optional<double> rankCorrelation(const std::vector<double>& a, const std::vector<double>& b);
 
 // How well the time model ranks the measured candidates of some kernels. Predictions that are equal
-// in their first three digits share a rank.
+// after rounding to three digits share a rank.
 struct ModelRanks {
   int kernels = 0;     // kernels whose candidates differ in predicted and in measured times
   double mean = 0;     // the mean of the correlations of these kernels

@@ -18,7 +18,7 @@
 
 namespace heddle::tools {
 
-// What tuning has found out about one kernel with one set of sizes.
+// The result of tuning one kernel for one set of sizes. It has one row per candidate.
 struct TunedKernel {
   struct Row {
     std::string parameters;
@@ -30,13 +30,15 @@ struct TunedKernel {
     std::string fault;                 // why the candidate cannot be used; "": it can
   };
   std::string name;  // name of the kernel in the program
-  int rank = 0;      // the first rank that launches it with these sizes
+  int rank = 0;      // the first rank that launches the kernel with these sizes
   std::string key;   // host::choiceKey()
   std::vector<Row> rows;
   size_t chosen = 0;
-  // Measured: the candidates were measured. Every other value is the reason why not: the choice was
-  // stored, there is only one candidate, the time model expects almost equal times of all
-  // candidates, or TuneOptions::agreed decides.
+  // Measured: the candidates were measured. The other values say why they were not:
+  // - Stored: the choice was stored.
+  // - Single: there is only one candidate.
+  // - Alike: the time model expects almost equal times of all candidates.
+  // - Agreed: TuneOptions::agreed decides.
   enum class Origin : uint8_t { Measured, Stored, Single, Alike, Agreed };
   Origin origin = Origin::Measured;
 };
@@ -54,7 +56,7 @@ struct KeyedChoice {
 struct TuneOptions {
   uint64_t seed = 0;  // seed of the random inputs
   Measured measured = Measured::All;
-  // Returns the stored choice for a key, or nullopt. May be empty.
+  // Returns the stored choice for a key, or nullopt. Empty: no choice is stored.
   std::function<std::optional<std::string>(const std::string& key)> find;
   // Creates the timer of a kernel, and fills the faults, the registers and the local memory of the
   // rows. Only tests set this member. Empty: KernelRuns (tools/tune/kernel_runs.h).
@@ -77,9 +79,9 @@ struct TuneOptions {
 // Measures the candidates of each kernel that some rank of a job of `ranks` ranks launches.
 // Measures each kernel alone, once per key (host::choiceKey()). Includes kernels in loops, and in
 // both branches of a condition that is decided during the run. Does not run the program, which must
-// contain no calls. Leaves out kernels with a forced candidate (Kernel::candidate). Throws
-// UserError if a kernel has no usable candidate, if a forced candidate does not exist, or if the
-// memory is exhausted.
+// contain no calls. Leaves out kernels with a forced candidate (Kernel::candidate) and kernels that
+// launch nothing. Throws UserError if a kernel has no usable candidate, if a forced or agreed
+// candidate does not exist, or if the memory is exhausted.
 std::vector<TunedKernel> tune(const host::Program& program, const SizeBindings& sizes, int ranks,
                               host::Device& device, codegen::ImageCache& images,
                               const TuneOptions& options);
@@ -87,9 +89,9 @@ std::vector<TunedKernel> tune(const host::Program& program, const SizeBindings& 
 // Returns whether the largest predicted time exceeds the smallest one by more than 3 %.
 bool areDifferent(const std::vector<TunedKernel::Row>& rows);
 
-// Sets the fault of usable candidates that use more than kMostLocalBytes bytes of local memory per
-// thread, except if all usable candidates do. Such candidates spill registers, and each access to a
-// spilled register is an access to the cache.
+// Marks usable candidates that use more than kMostLocalBytes bytes of local memory per thread as
+// faulty, except if all usable candidates use more. Such candidates spill registers, and each
+// access to a spilled register is an access to the cache.
 void dropSpilled(std::vector<TunedKernel::Row>& rows);
 inline constexpr int64_t kMostLocalBytes = 256;
 

@@ -61,7 +61,7 @@ std::vector<TunedKernel> tuneAndStore(const host::Program& program, const SizeBi
   const host::Program inlined = host::inlineCalls(host::concretized(program, ranks));
   std::vector<TunedKernel> kernels = tune(inlined, sizes, ranks, device, images, options);
   // Choices that had to agree with another rank are not stored, because they may not be the best
-  // ones.
+  // choices.
   for (const TunedKernel& kernel : kernels) {
     const bool is_new = kernel.origin == TunedKernel::Origin::Measured ||
                         kernel.origin == TunedKernel::Origin::Single;
@@ -101,7 +101,7 @@ void addTune(CLI::App& app, Options& o) {
   tune->add_option("--device", o.device, "cpu or cuda; default: cuda if there is a GPU, else cpu")
       ->check(CLI::IsMember({"cpu", "cuda"}));
   tune->add_option("--seed", o.seed, "seed for the random inputs");
-  tune->add_flag("--again", o.tunes_again, "measure kernels whose choice is stored, too");
+  tune->add_flag("--again", o.tunes_again, "also measure kernels whose choice is stored");
   tune->add_option("--export", o.export_file, "write the choices into this text file");
   tune->add_flag("--csv", o.csv, "print comma-separated values with a header");
 }
@@ -109,11 +109,11 @@ void addTune(CLI::App& app, Options& o) {
 void addChoices(CLI::App& command, Options& o) {
   command
       .add_option("--tune", o.tune,
-                  "which candidates of kernels to use: off, the first ones; auto, the stored "
-                  "choices, and the fastest ones of kernels without a stored choice, which are "
-                  "measured before the run if a model expects different times; full: all are "
-                  "measured. Under mpirun of Open MPI, write "
-                  "--tune=auto as one word")
+                  "how to choose the candidate of each kernel. off: the first candidate. auto: the "
+                  "stored choice; if there is none and the time model expects different times, "
+                  "measure the candidates before the run and use the fastest. full: measure the "
+                  "candidates of all kernels. Under mpirun of Open MPI, write --tune=auto as one "
+                  "word")
       ->check(CLI::IsMember({"off", "auto", "full"}));
   command.add_option("--choices", o.choices,
                      "a file of `heddle tune --export` with choices to use");

@@ -18,14 +18,16 @@ int tuneCommand(const Options& options);
 
 // Adds --tune, --choices and --choices-only.
 void addChoices(CLI::App& command, Options& options);
-// Throws UserError if these options contradict each other, or if the file of --choices is wrong.
-// Returns the choices of the file.
+// Returns the choices in the file of --choices, or no choices without --choices. Throws UserError
+// if these options contradict each other or the device, or if the file is wrong.
 Choices givenChoices(const Options& options);
 
-// Returns the choices with which a rank must run the program. With --tune=off, returns `given`.
-// With --tune, rank 0 measures the kernels of all ranks, stores the choices, and sends them to all
-// ranks. A rank whose device differs from the device of rank 0 then measures the candidates that
-// give the same bits as these choices. The function communicates once. All ranks must call it.
+// Returns the choices for a rank: the candidate that each of its kernels must use. With --tune=off,
+// returns `given`. With --tune=auto or --tune=full, rank 0 tunes the kernels of all ranks, stores
+// the new choices, and sends all choices to the other ranks. A rank with another device than rank 0
+// then tunes again. It chooses only among candidates whose results are bitwise equal to the results
+// of the choices from rank 0. With --tune=auto, the choices in `given` count as stored choices. All
+// ranks must call this function. If --tune is not off, the function communicates once.
 Choices choicesForRun(const Rank& rank, const host::Program& program, const SizeBindings& sizes,
                       const Choices& given, const Options& options, codegen::ImageCache& images);
 

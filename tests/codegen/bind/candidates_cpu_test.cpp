@@ -36,7 +36,7 @@ TEST(CandidatesCpu, EveryCandidateGivesTheRightNumbers) {
   EXPECT_GE(same, 15);
 }
 
-// If an output may be stored in an input, this must hold for every candidate.
+// If one candidate may store an output in an input, every candidate must be able to do so.
 TEST(CandidatesCpu, EveryCandidateMayWriteInPlace) {
   int cases = 0;
   for (const CandidateCase& each : candidateCases()) {

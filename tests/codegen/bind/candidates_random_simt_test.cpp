@@ -15,7 +15,7 @@ using testing::Buffer;
 using testing::CandidateCase;
 using testing::CandidateTensors;
 
-// One kernel: a candidate of a segment.
+// A kernel that the test runs: one candidate of a segment.
 struct Added {
   CandidateTensors& tensors;
   std::string text;

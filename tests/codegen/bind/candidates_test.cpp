@@ -54,8 +54,8 @@ TEST_P(Candidates, FirstIsThatOfTheModelAndAllDiffer) {
   }
 }
 
-// A candidate is found again by its parameters, and the planner that needs no text makes the same
-// decisions.
+// planKernel() gives the same kernel again for the parameters of a candidate. A SegmentPlanner,
+// which needs no text, binds the same launches.
 TEST_P(Candidates, ParametersGiveTheSameKernelAgain) {
   for (const CandidateCase& each : candidateCases()) {
     CandidateTensors tensors(each);
@@ -81,7 +81,7 @@ TEST_P(Candidates, ParametersGiveTheSameKernelAgain) {
   }
 }
 
-// The operands of a launch are those of the segment, so all candidates take the same list.
+// All candidates of a segment take the same list of operands: the operands of the segment.
 TEST_P(Candidates, AllTakeTheSameArguments) {
   for (const CandidateCase& each : candidateCases()) {
     CandidateTensors tensors(each);

@@ -1,4 +1,4 @@
-// Compares the kernels that a SegmentPlanner binds with those that planKernel() plans.
+// Compares the kernels that a SegmentPlanner binds with the kernels that planKernel() plans.
 #include "codegen/bind/segment_planner.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@
 namespace heddle::codegen::segment_planner_test {
 namespace {
 
-// Segments of all kinds. Every size is a symbol among a, b, c.
+// Segments of all kinds. Every size is one of the symbols a, b and c.
 const std::vector<std::string> kSegments = {
     "(%x: f32[a, b], %y: f32[a, b]) {\n  %z = add(%x, %y)\n  return %z\n}\n",
     "(%x: f16[a, b, c], %s: f32) {\n  %f = cast(%x, dtype=f32)\n  %z = mul(%f, %s)\n  return "
@@ -157,7 +157,8 @@ TEST_P(SegmentPlanners, BoundKernelsEqualPlannedKernels) {
   }
 }
 
-// add() compares the numbers of the planner with the plan of each candidate.
+// SegmentPlanner::add() checks the planner: it compares the numbers of the planner with the plan of
+// each candidate.
 TEST_P(SegmentPlanners, CandidatesOfRandomShapesAgree) {
   for (size_t s = 0; s < kSegments.size(); ++s) {
     const Fusion segment = parseFusion("heddle 1\nfusion f" + kSegments[s]);
@@ -212,7 +213,7 @@ TEST(SegmentPlanner, NewExtentsNeedNoText) {
   EXPECT_EQ(bound->plan.stages, planKernel(segment, large, large_output, Target::Cpp).stages);
 }
 
-// Rows along a middle axis, with other numbers of rows and elements.
+// The rows lie along a middle axis. bind() gets other numbers of rows and elements than add().
 TEST_P(SegmentPlanners, NewExtentsOfBundlesNeedNoText) {
   const Fusion segment = parseFusion(
       "heddle 1\nfusion f(%x: f32[a, b, c]) {\n  %y = softmax(%x, axis=1)\n  return %y\n}\n");
@@ -227,7 +228,7 @@ TEST_P(SegmentPlanners, NewExtentsOfBundlesNeedNoText) {
   EXPECT_EQ(bound->plan.stages, planKernel(segment, second, second, GetParam()).stages);
 }
 
-// Rows that blocks share, with other numbers of rows and parts.
+// The blocks share rows. bind() gets other numbers of rows and parts than add().
 TEST(SegmentPlanner, NewExtentsOfDividedRowsNeedNoText) {
   const Fusion segment = parseFusion(
       "heddle 1\nfusion f(%x: f32[a, b]) {\n  %y = softmax(%x, axis=1)\n  return %y\n}\n");

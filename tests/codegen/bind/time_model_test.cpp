@@ -122,7 +122,8 @@ TEST(TimeModel, RereadRowsTakeLonger) {
   }
 }
 
-// Elements of a row along a middle axis are far apart. Bundles of neighbouring rows waste no bytes.
+// The elements of a row along a middle axis are far apart in memory. Bundles (groups of
+// neighbouring rows) read no unused bytes.
 TEST(TimeModel, BundlesMoveTheirBytesOnce) {
   const std::string softmax = "(%x: f32[n, k, m]) {\n  %y = softmax(%x, axis=1)\n  return %y\n}\n";
   const double bytes = 2.0 * 4 * 2048 * 200 * 512;
@@ -155,7 +156,8 @@ TEST(TimeModel, FewLongRowsNeedSplits) {
   }
 }
 
-// With one lane, a thread has a quarter of the bytes in flight, and the kernel has too few of them.
+// With one lane instead of four, a thread has a quarter of the bytes in flight. These are too few
+// for the full bandwidth.
 TEST(TimeModel, FewBytesInFlightTakeLonger) {
   LaunchWork work;
   work.blocks = 132 * 64;
@@ -177,7 +179,8 @@ TEST(TimeModel, LastTilesMayLeaveThreadsIdle) {
   EXPECT_NEAR(secondsOf(uneven, kCpu), 4.0 / 3 * secondsOf(work, kCpu), 1e-6);
 }
 
-// 8 lanes leave 5 of 61 elements, 16 lanes leave 13, and 32 lanes leave 29.
+// Vectors of 8 lanes leave over 5 of 61 elements, vectors of 16 lanes leave over 13, and vectors of
+// 32 lanes leave over 29.
 TEST(TimeModel, ElementsThatDoNotFillAVectorAreSlow) {
   const Predicted predicted = predict({kSum, {{100000, 61}}, {{100000}}}, kCpu);
   EXPECT_LT(predicted.of("lanes=8"), predicted.of("lanes=16"));

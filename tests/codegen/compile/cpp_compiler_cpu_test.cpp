@@ -75,9 +75,9 @@ TEST(CppCompiler, MissingCompilerIsReported) {
   saved.empty() ? unsetenv("HEDDLE_CXX") : setenv("HEDDLE_CXX", saved.c_str(), 1);
 }
 
-// Returns the machine code of tanh-gelu. The code contains the names of the functions that it
-// calls. The simd declarations of the runtime header let the compiler call libmvec for the tanh of
-// a tensor.
+// Returns the machine code of a kernel that computes gelu with tanh. The code contains the names of
+// the functions that it calls. The simd declarations of the runtime header let the compiler call
+// libmvec for the tanh of a tensor.
 std::string geluImage(DType dtype) {
   FusionBuilder b("gelu");
   ValueId x = b.input("x", dtype, {Size::symbol("n")});

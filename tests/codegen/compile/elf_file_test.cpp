@@ -47,7 +47,7 @@ TEST(ElfFile, SectionBehindTheEndIsFound) {
                                  " bytes, and its headers name 5064");
 }
 
-// Any bytes may be in the file. The address sanitizer finds reads behind its end.
+// The file may contain any bytes. The address sanitizer finds reads beyond the end of the file.
 TEST(ElfFile, GarbageIsRead) {
   std::mt19937 random(1);
   const std::string elf = smallElf({".text.k"});

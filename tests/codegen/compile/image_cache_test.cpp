@@ -83,7 +83,8 @@ TEST(ImageCache, UnusedImagesLeaveMemory) {
   EXPECT_EQ(compiler.count, 4) << "b came from the folder again";
 }
 
-// The text of the UserError that the cache throws for an image of kernel k.
+// Returns the text of the UserError that the cache throws if the compiler returns `image` for
+// kernel k, or "" if it throws none.
 std::string refusal(const std::string& image, const FakeCompiler& compiler,
                     const std::string& folder) {
   KernelSource wanted = source(image);
@@ -108,7 +109,7 @@ TEST(ImageCache, UnusableImageOfACompilerIsReportedAndNotStored) {
   const std::string garbage = "garbage instead of an image";
   const std::string cut = whole.substr(0, whole.size() - 1);
   const std::string other = smallElf({".text.other"});
-  for (int times = 0; times < 2; ++times) {  // nothing comes from the folder
+  for (int times = 0; times < 2; ++times) {  // the folder does not store unusable images
     EXPECT_EQ(refusal("", compiler, folder.path()), reason("", "it has 0 bytes"));
     EXPECT_EQ(refusal(garbage, compiler, folder.path()),
               reason(garbage, "it does not begin like an ELF file of 64 bits"));
@@ -123,7 +124,8 @@ TEST(ImageCache, UnusableImageOfACompilerIsReportedAndNotStored) {
   EXPECT_EQ(refusal(whole, compiler, folder.path()), "");
 }
 
-// Each file is damaged as by a disk or by another program. The new image replaces it.
+// Each case damages the file of an image, as a disk or another program could. A new image replaces
+// the damaged one.
 TEST(ImageCache, DamagedImageInTheFolderIsReported) {
   FakeCompiler compiler;
   KernelSource wanted = source(smallElf({".text.k"}));

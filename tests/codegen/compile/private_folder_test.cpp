@@ -72,8 +72,8 @@ TEST(PrivateFolder, FoldersOfOtherUsersAreRefused) {
   EXPECT_EQ(whyRefused(path), "it belongs to user 12345, not to user 0");
 }
 
-// Each case replaces a file of the folder by something that read() must refuse. For a named pipe,
-// read() must not wait for a writer.
+// Each case replaces a file of the folder by something that read() must refuse. If the file is a
+// named pipe, read() must not wait for a writer.
 TEST(PrivateFolder, OnlyPrivateRegularFilesAreRead) {
   TempFolder temporary;
   const PrivateFolder folder(temporary.path() + "/cache");

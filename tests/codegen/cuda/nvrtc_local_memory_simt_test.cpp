@@ -29,8 +29,8 @@ T at(const std::vector<std::byte>& bytes, size_t offset) {
 
 // Returns the largest frame, in bytes, of the functions of a cubin. A cubin is an ELF file. Its
 // section ".nv.info" has a list of attributes: one byte with the format, one byte with the number
-// of the attribute, two bytes with a size or a value, and the data. The attribute "frame size" has
-// the index of a function and the bytes.
+// of the attribute, two bytes with a size or a value, and the data. The data of the attribute
+// "frame size" is the index of a function and the bytes of its frame.
 uint32_t largestFrame(const std::vector<std::byte>& cubin) {
   constexpr uint32_t kInfoSection = 0x70000000;
   constexpr uint8_t kWithData = 4;
@@ -89,7 +89,8 @@ TEST_P(NvrtcLocalMemorySimt, WorkloadsNeedAtMostAFewWords) {
   }
 }
 
-// Covers bundles of rows in registers and in shared memory, with one and with several inputs.
+// Covers bundles (groups of neighbouring rows) in registers and in shared memory, with one and with
+// several inputs.
 TEST_P(NvrtcLocalMemorySimt, RowsAlongMiddleAxesNeedAtMostAFewWords) {
   const std::unique_ptr<KernelCompiler> compiler = testing::nvrtc(GetParam());
   if (compiler == nullptr) GTEST_SKIP() << "libheddle_cuda.so with NVRTC is not there";

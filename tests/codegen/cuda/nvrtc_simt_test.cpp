@@ -35,7 +35,7 @@ class NvrtcSimt : public ::testing::TestWithParam<const char*> {
     }
     return compileDescs(f, in, out);
   }
-  // As compile(), but all tensors have one axis of 100 elements, and every second element of the
+  // Like compile(), but all tensors have one axis of 100 elements, and every second element of the
   // inputs is unused. A thread then computes one element at a time, so NVRTC has much less text to
   // compile. DensePointwiseOpsCompileInEveryDtype and EveryKindOfStrideCompiles cover several
   // elements at a time.
@@ -92,7 +92,8 @@ TEST_P(NvrtcSimt, RowsOfAllLengthsCompile) {
   }
 }
 
-// Covers bundles of rows: in registers, in shared memory, and at unaligned addresses.
+// Covers bundles (groups of neighbouring rows): in registers, in shared memory, and at unaligned
+// addresses.
 TEST_P(NvrtcSimt, RowsAlongMiddleAxesCompile) {
   for (DType dtype : {DType::F32, DType::BF16, DType::F64}) {
     const Fusion softmax =
@@ -133,7 +134,7 @@ TEST_P(NvrtcSimt, SquaresUnalignedRowsAndNeighboursCompile) {
   }
 }
 
-// Covers rows without elements that have a result, an expensive body, and many reductions.
+// Covers rows that have a result but no elements, an expensive body, and many reductions.
 TEST_P(NvrtcSimt, ExtremeRowsCompile) {
   if (GetParam() != std::string("sm_90")) GTEST_SKIP() << "one architecture is enough";
   const auto rows = [](int calls, int reductions) {
@@ -153,7 +154,7 @@ TEST_P(NvrtcSimt, ExtremeRowsCompile) {
             1u);
 }
 
-// Kernels convert all other dtypes to one of these before they compute.
+// Kernels convert every other dtype to one of these dtypes before they compute.
 // CastsBetweenAllDtypesCompile covers the conversions.
 constexpr DType kComputedDTypes[] = {DType::F32, DType::F64, DType::BF16, DType::I64, DType::Bool};
 

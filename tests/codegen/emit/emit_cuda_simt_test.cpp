@@ -47,8 +47,7 @@ TEST(EmitCudaSimt, BroadcastsAndMathFunctionsAreRight) {
   expectRight(cases, 8);
 }
 
-// The indices are -8 to 8, and the axis has 5 elements, so most indices are out of range.
-// Divisors 1 + exp(-x) from 1 to infinity, also of infinite elements and NaN.
+// Covers divisors 1 + exp(-x) from 1 to infinity. Some x are infinite or NaN.
 TEST(EmitCudaSimt, QuotientsByOnePlusExponentialsAreRight) {
   Cases cases;
   for (const char* dtype : {"f32", "f64", "bf16"}) {
@@ -62,6 +61,7 @@ TEST(EmitCudaSimt, QuotientsByOnePlusExponentialsAreRight) {
   expectRight(cases, 4);
 }
 
+// The indices are -8 to 8, and the axis has 5 elements, so most indices are out of range.
 TEST(EmitCudaSimt, IndexedLoadsAreRight) {
   Cases cases;
   for (const int64_t m : {1, 9, 130}) {
@@ -81,8 +81,8 @@ TEST(EmitCudaSimt, IndexedLoadsAreRight) {
   expectRight(cases);
 }
 
-// Vectors of 8 elements lie in one part, in two parts, or partly outside. Some begin at unaligned
-// addresses.
+// A vector of 8 elements lies in one part of a cat, in two parts, or partly outside of the operand
+// of a pad. Some vectors begin at unaligned addresses.
 TEST(EmitCudaSimt, NeighboursAtShiftedIndicesAreRight) {
   Cases cases;
   for (const auto& [a, b, c] : {std::array{16, 8, 32}, {5, 40, 3}, {1, 1, 1}, {24, 7, 9}}) {
@@ -153,7 +153,8 @@ TEST(EmitCudaSimt, RandomWordsAreThoseOfTheReference) {
   expectRight(cases);
 }
 
-// The lanes of a vector have consecutive indices. The first one may be in the middle of a block.
+// The lanes of a vector have consecutive indices. The first index may be in the middle of a block
+// of random words.
 TEST(EmitCudaSimt, RandomWordsOfAVectorMayBeginInsideABlock) {
   Cases cases;
   for (const char* dtype : {"f32", "bf16"}) {

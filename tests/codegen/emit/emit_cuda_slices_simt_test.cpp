@@ -1,5 +1,5 @@
-// Runs CUDA kernels whose outputs are slices of larger tensors, as those of a cat are. The results
-// must be right, and the bytes outside of the slices must not change.
+// Runs CUDA kernels whose outputs are slices of larger tensors, as in a cat. The results must be
+// right, and the bytes outside of the slices must not change.
 #include "ir/base/check.h"
 #include "tests/codegen/simt/simt_cases.h"
 
@@ -9,7 +9,8 @@ namespace {
 using testing::Cases;
 using testing::expectRight;
 
-// The slices of a row are `width` elements apart. A slice begins at an aligned address, or not.
+// Neighbouring rows of a slice begin `width` elements apart. The slice begins `shift` elements
+// after an aligned address.
 struct Slice {
   int64_t width;
   int64_t shift;

@@ -175,8 +175,8 @@ TEST(EmitIndexedLoadsCpu, ComparedIndicesGiveEyeAndTril) {
   });
 }
 
-// argmax is min over where(x == max, iota, big). The cases reduce either axis. Some reductions need
-// two launches.
+// The kernel computes argmax as the minimum of where(x == max, iota, big). The cases reduce along
+// either axis. Some reductions need two launches.
 TEST(EmitIndexedLoadsCpu, ArgmaxIsRightInEveryReductionSchedule) {
   for (int64_t axis : {0, 1}) {
     FusionBuilder b("argmax");

@@ -1,5 +1,5 @@
-// Runs C++ kernels whose stores bypass the caches. HEDDLE_CPU_STREAM_BYTES=1 makes every kernel
-// stream whose rows consist of whole cache lines.
+// Runs C++ kernels whose stores bypass the caches. With HEDDLE_CPU_STREAM_BYTES=1, a kernel uses
+// such stores whenever the rows of its outputs consist of full cache lines.
 #include <cstdlib>
 
 #include "codegen/plan/argument_value.h"
@@ -19,7 +19,7 @@ class StreamedStores : public ::testing::Test {
   void TearDown() override { unsetenv("HEDDLE_CPU_STREAM_BYTES"); }
 };
 
-// Returns a tensor whose first element is `misplaced` bytes behind the begin of a cache line.
+// Returns a tensor whose first element is `misplaced` bytes after the begin of a cache line.
 Buffer placed(DType dtype, const std::vector<int64_t>& sizes, size_t misplaced) {
   Buffer buffer(dtype, sizes, {}, 128);
   const auto address = reinterpret_cast<uintptr_t>(buffer.bytes.data());
@@ -36,8 +36,8 @@ HostTensor elementsOf(Buffer& buffer) {
   return values;
 }
 
-// Runs the fusion with an output at the begin of a cache line and with one behind it. Expects the
-// values of the reference evaluator, up to `tolerance`.
+// Runs the fusion twice: with an output at the begin of a cache line, and with an output 8 bytes
+// after the begin. Expects the values of the reference evaluator, up to `tolerance`.
 void expectReference(const std::string& text, std::vector<Buffer> inputs, const SizeBindings& sizes,
                      double tolerance = 0) {
   SCOPED_TRACE(text);
@@ -88,7 +88,7 @@ TEST_F(StreamedStores, TransposesAreRight) {
   }
 }
 
-// Returns the argument `streams` of a pointwise kernel.
+// Returns the argument `streams` of a pointwise kernel: 1 if its stores bypass the caches.
 int64_t streamsOf(std::vector<int64_t> extents, std::vector<int64_t> strides) {
   Space space;
   space.extents.assign(extents.begin(), extents.end());

@@ -12,8 +12,8 @@ using testing::Layout;
 
 constexpr const char* kDTypes[] = {"bf16", "f32", "i64", "f64", "f16", "u8", "bool"};
 
-// The number of elements per vector is 2 to 16. Some extents are multiples of it, some are not, and
-// some are 0. The total extent is a multiple of 16, so that the rows of the result are aligned.
+// A vector has 2 to 16 elements. Some extents are multiples of this number, some are not, and some
+// are 0. The total extent is a multiple of 16, so that the rows of the result are aligned.
 TEST(WindowsSimt, PiecesOfACatAreRight) {
   Cases cases;
   for (const std::vector<int64_t>& extents : std::vector<std::vector<int64_t>>{
@@ -96,8 +96,8 @@ TEST(WindowsSimt, RollsAreRight) {
 }
 
 // Covers choices between two windows. The bounds include the ends of i64, where a difference
-// overflows. Bounds from which an index is subtracted are smaller, because the subtraction would
-// overflow.
+// overflows. If the fusion subtracts an index from a bound, the bound is smaller, so that this
+// subtraction does not overflow.
 TEST(WindowsSimt, ChoicesByComparisonsOfIndicesAreRight) {
   Cases cases;
   const std::string windows =
@@ -122,7 +122,7 @@ TEST(WindowsSimt, ChoicesByComparisonsOfIndicesAreRight) {
   expectRight(cases);
 }
 
-// %p is a part of two choices and a result, so it is a window of its own.
+// Two choices and a result use %p, so %p is a window of its own.
 TEST(WindowsSimt, WindowsWithSeveralUsesAreRight) {
   Cases cases;
   cases.add(

@@ -22,7 +22,8 @@ HostTensor elementsOf(Buffer& buffer) {
   return values;
 }
 
-// Returns the largest error of a float type that the tests accept, relative to 1 or to the value.
+// Returns the largest error that the tests accept for a float type. The error is relative to 1 or
+// to the magnitude of the value, whichever is larger.
 double toleranceOf(DType dtype) {
   switch (dtype) {
     case DType::BF16:
@@ -137,7 +138,7 @@ TEST(BundlesCpu, RowsOfSeveralAxesAreRight) {
   }
 }
 
-// The arrays of a bundle would exceed the cache.
+// The arrays of a bundle would not fit in the cache.
 TEST(BundlesCpu, VeryLongRowsNeedSeveralLaunches) {
   EXPECT_GT(expectReference(softmax("f32"), {{DType::F32, {1, 20000, 20}}},
                             {{"n", 1}, {"m", 20000}, {"k", 20}}),

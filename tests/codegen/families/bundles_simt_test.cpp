@@ -12,7 +12,7 @@ using testing::expectRight;
 
 constexpr double kRoundings = 64;
 
-// Softmax along the middle axis.
+// Returns a softmax along the middle axis.
 std::string softmax(const std::string& dtype) {
   return fmt::format("%x: {}[n, m, k]) {{ %y = softmax(%x, axis=1) return %y", dtype);
 }
@@ -21,8 +21,8 @@ void addSoftmax(Cases& cases, const char* dtype, int64_t n, int64_t m, int64_t k
   cases.add(softmax(dtype), {{{n, m, k}}}, {{"n", n}, {"m", m}, {"k", k}});
 }
 
-// Layer normalization along the middle axis, with one weight per element of a row and one per row.
-// The statistics are outputs.
+// Returns a layer normalization along the middle axis. It has one weight per element of a row, and
+// one weight per row. The statistics are outputs.
 std::string norm(const std::string& dtype, int64_t m) {
   return fmt::format(
       "%x: {0}[n, m, k], %w: {0}[m], %b: {0}[k]) {{ %f = cast(%x, dtype=f32) %s = sum(%f, "
@@ -101,8 +101,8 @@ TEST(BundlesSimt, RowsOfSeveralAxesAreRight) {
   expectRight(cases, kRoundings);
 }
 
-// An input has the same element for all rows of a bundle. Others have the elements of the rows, and
-// are values per row.
+// %g has the same elements in all rows of a bundle. %p has one element per row. %q has one element
+// for all rows of a bundle.
 TEST(BundlesSimt, InputsMayMissAxes) {
   Cases cases;
   for (const int64_t k : {12, 13}) {
@@ -134,8 +134,8 @@ TEST(BundlesSimt, LongRowsLieInSharedMemory) {
   expectRight(cases, kRoundings);
 }
 
-// The rows of a sector do not fit in shared memory, there are few blocks, or the blocks would
-// access parts of sectors.
+// Bundles do not serve these cases: the rows of a sector (32 bytes) do not fit in shared memory,
+// there are few blocks, or blocks would access parts of sectors.
 TEST(BundlesSimt, VeryLongAndFewRowsNeedSeveralLaunches) {
   Cases cases;
   addSoftmax(cases, "bf16", 1, 9000, 20);

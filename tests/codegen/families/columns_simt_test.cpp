@@ -75,7 +75,7 @@ TEST(ColumnsSimt, OtherLayoutsAreRight) {
   expectRight(cases, kRoundings);
 }
 
-// Covers the widest rows that a block keeps in its registers, and wider ones.
+// Covers the widest rows that a block keeps in its registers, and wider rows.
 TEST(ColumnsSimt, LongRowsAreRight) {
   Cases cases;
   for (const int64_t h : {8196, 12288, 16388}) {
@@ -85,7 +85,8 @@ TEST(ColumnsSimt, LongRowsAreRight) {
 }
 
 // A block that processes several rows loads each row while it processes the row before. Some
-// operands have one element per row, one per column, or one in total.
+// operands have one element per row, some have one element per column, and some have only one
+// element.
 TEST(ColumnsSimt, BlocksWithSeveralRowsAreRight) {
   Cases cases;
   constexpr int64_t t = 1057;
@@ -102,8 +103,8 @@ TEST(ColumnsSimt, BlocksWithSeveralRowsAreRight) {
   expectRight(cases, kRoundings);
 }
 
-// A sum along rows is an output, and the columns need it too. The rows are not neighbours in
-// memory, so several launches compute the outputs.
+// A sum along rows is an output, and the sums of the columns need it too. The rows are not
+// neighbours in memory, so several launches compute the outputs.
 TEST(ColumnsSimt, SharedSumsOfRowsCanBeOutputs) {
   Cases cases;
   for (const std::vector<int64_t>& strides :
@@ -136,7 +137,8 @@ TEST(ColumnsSimt, WideAccumulatorsAreRight) {
   expectRight(cases, kRoundings);
 }
 
-// Each column has two kept axes, which are neighbours in memory.
+// A row consists of two axes, which are neighbours in memory. The sum of the columns keeps both
+// axes.
 TEST(ColumnsSimt, RowsOfSeveralAxesAreRight) {
   Cases cases;
   cases.add(
@@ -147,8 +149,9 @@ TEST(ColumnsSimt, RowsOfSeveralAxesAreRight) {
   expectRight(cases, kRoundings);
 }
 
-// Some blocks process two rows, with one or three combinations of accumulators per row. After one
-// combination, a barrier separates the rows. The launch that combines the blocks has four barriers.
+// Some blocks process two rows. Per row, a block combines the accumulators of its threads once or
+// three times. If it does so once, a barrier separates the rows. The launch that combines the
+// blocks has four barriers.
 TEST(ColumnsSimt, RowsOfABlockNeedEachOfTheirBarriers) {
   Cases cases;
   const SizeBindings bound = {{"t", 540}, {"h", 512}};

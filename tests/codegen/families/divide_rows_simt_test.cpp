@@ -50,7 +50,7 @@ TEST(DivideRowsSimt, SoftmaxIsRightAtTheEdgesOfParts) {
   expectRightOnAnyGrid(cases);
 }
 
-// More parts than a block has threads, and more parts than vectors.
+// Rows have more parts than a block has threads, or more parts than vectors.
 TEST(DivideRowsSimt, ManyPartsAreRight) {
   Cases cases;
   add(cases, softmax("f32"), {{{2, 1200}}}, {{"n", 2}, {"m", 1200}}, 150);
@@ -70,7 +70,7 @@ TEST(DivideRowsSimt, RowsAtUnalignedAddressesAreRight) {
   expectRightOnAnyGrid(cases);
 }
 
-// The second sum needs the first one, and the output needs the second one. There are outputs along
+// The second sum needs the first sum, and the output needs the second sum. There are outputs along
 // the row and per row, and inputs per row.
 TEST(DivideRowsSimt, SeveralPassesAndSeveralOutputsAreRight) {
   Cases cases;
@@ -97,8 +97,8 @@ TEST(DivideRowsSimt, OutputsPerRowAreRight) {
   expectRightOnAnyGrid(cases, 0);
 }
 
-// As in a batch_norm: a row consists of two axes, a mean and a variance are one sweep, and the
-// parameters have one element per row.
+// The fusion resembles batch_norm. A row consists of two axes, one sweep computes a mean and a
+// variance, and the parameters have one element per row.
 TEST(DivideRowsSimt, RowsOfSeveralAxesAreRight) {
   Cases cases;
   for (const char* dtype : {"f32", "bf16"}) {
@@ -114,7 +114,7 @@ TEST(DivideRowsSimt, RowsOfSeveralAxesAreRight) {
   expectRightOnAnyGrid(cases, 256);
 }
 
-// Every run gives the same bits, in whatever order the blocks take their work.
+// Every run gives the same bits, although the blocks take their work in different orders.
 TEST(DivideRowsSimt, TheOrderOfBlocksDoesNotChangeTheResult) {
   Cases cases;
   add(cases, softmax("f32"), {{{4, 3000}}}, {{"n", 4}, {"m", 3000}}, 6);
@@ -127,8 +127,8 @@ TEST(DivideRowsSimt, TheOrderOfBlocksDoesNotChangeTheResult) {
   EXPECT_EQ(results.size(), 1u);
 }
 
-// An output per row may have the memory of an input per row that the last sweep reads along the
-// row.
+// An output with one element per row may have the memory of an input with one element per row, even
+// if the last sweep reads this input for each element of the row.
 TEST(DivideRowsSimt, OutputsMayHaveTheMemoryOfInputs) {
   testing::SimtKernels kernels;
   const Fusion fusion = parseFusion(

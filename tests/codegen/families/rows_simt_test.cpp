@@ -46,8 +46,8 @@ TEST(RowsSimt, SoftmaxIsRightForAllLayouts) {
   expectRight(cases, kRoundings);
 }
 
-// Rows begin at unaligned addresses: their length is odd, or the tensor begins there. The output
-// may have another alignment than the input.
+// Rows begin at unaligned addresses, because their length is odd, or because the tensor begins at
+// an unaligned address. The output may have another alignment than the input.
 TEST(RowsSimt, RowsAtUnalignedAddressesAreRight) {
   Cases cases;
   for (const int64_t m : {33, 67, 257, 1001}) {
@@ -181,7 +181,7 @@ TEST(RowsSimt, NormsHaveOneLaunchAndStoreStatistics) {
   expectRight(cases, 256);
 }
 
-// A row consists of two axes, and a parameter has one of them.
+// A row consists of two axes, and a parameter has only one of these axes.
 TEST(RowsSimt, RowsOfSeveralAxesAreRight) {
   Cases cases;
   for (const int64_t k : {1, 6, 40}) {
@@ -194,8 +194,8 @@ TEST(RowsSimt, RowsOfSeveralAxesAreRight) {
   expectRight(cases, kRoundings);
 }
 
-// Rows beyond the registers of a block are read once per sweep. Few such rows need several
-// launches.
+// Rows that do not fit in the registers of a block are read once per sweep. Few such rows need
+// several launches.
 TEST(RowsSimt, LongRowsAreRight) {
   Cases cases;
   cases.add(softmax("f32"), {{{133, 40000}}}, {{"n", 133}, {"m", 40000}});
@@ -245,8 +245,8 @@ TEST(RowsSimt, IndicesAndRandomWordsAlongRowsAreRight) {
   expectRight(cases, kRoundings);
 }
 
-// Adds a kernel that divides the elements of rows by values of the rows. The dividends have the
-// magnitude of `dividend`, the divisors that of `divisor`. The divisors include 0, infinite,
+// Adds a kernel that divides the elements of rows by values of the rows. The dividends are
+// multiplied by `dividend`, and the divisors by `divisor`. The divisors include 0, infinite,
 // subnormal, very small and very large numbers. No finite quotient but 0 is below 2^-100. The
 // second output shows the sign of zeros.
 void addQuotients(Cases& cases, const char* dividend, const char* divisor) {

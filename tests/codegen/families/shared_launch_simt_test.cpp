@@ -44,7 +44,7 @@ TEST(SharedLaunchSimt, EmptyPartsHaveNoBlocks) {
   expectRight(cases);
 }
 
-// A transposed part and a reduction have launches of their own.
+// A part with a transposed input and a part with a reduction have launches of their own.
 TEST(SharedLaunchSimt, OtherPartsHaveTheirOwnLaunches) {
   Cases cases;
   cases.add(

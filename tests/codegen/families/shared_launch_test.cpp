@@ -1,5 +1,5 @@
-// The text and the launches of kernels that several independent parts share. The tests compile
-// nothing.
+// Tests the text and the launches of kernels that several independent parts share. The tests
+// compile nothing.
 #include "codegen/families/shared_launch.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// Runs C++ kernels of the family of squares. Transposed tensors must have the same bits as the
-// reference evaluator computes.
+// Runs C++ kernels of the family of squares. The results must have the bits of the reference
+// evaluator, also if tensors are transposed.
 #include <numeric>
 
 #include "ir/base/check.h"
@@ -23,8 +23,8 @@ HostTensor elementsOf(Buffer& buffer) {
 }
 
 // Runs the fusion `text` as one kernel. `inputs` have any strides, and the outputs are dense unless
-// `output_strides` names others. Expects the values of the reference evaluator, bit by bit. Returns
-// whether the kernel belongs to the family.
+// `output_strides` names others. Expects the bits of the reference evaluator. Returns whether the
+// kernel belongs to the family of squares.
 bool expectReference(const std::string& text, std::vector<Buffer>& inputs,
                      const SizeBindings& sizes,
                      const std::vector<std::vector<int64_t>>& output_strides = {}) {

@@ -12,7 +12,7 @@ using testing::Cases;
 
 constexpr double kRoundings = 2;
 
-// Expects that every case is one kernel of the family with right results.
+// Expects that every case is one kernel of the family of squares, and that its results are right.
 void expectSquares(Cases& cases) {
   cases.compile();
   for (size_t i = 0; i < cases.size(); ++i) {
@@ -36,8 +36,8 @@ TEST(SquaresSimt, TransposedInputsAreRightForAllSizesAndTypes) {
   expectSquares(cases);
 }
 
-// Outputs of two memory orders: one of them is stored through shared memory. The input %x is also
-// contiguous along the axis of the transposed output.
+// The outputs have two memory orders. The kernel stores one of them through shared memory. The
+// input %x is also contiguous along the axis of the transposed output.
 TEST(SquaresSimt, TransposedOutputsAreRightForAllSizesAndTypes) {
   Cases cases;
   for (const std::string dtype : {"f32", "bf16", "f16", "i64", "u8"}) {
@@ -80,7 +80,7 @@ TEST(SquaresSimt, SeveralAxesAndInputsAreRight) {
   }
 }
 
-// Smaller squares serve axes that fill less than half of a square.
+// If an axis fills less than half of a square, the kernel uses smaller squares.
 TEST(SquaresSimt, ShortAxesUseSmallSquares) {
   Cases cases;
   for (const auto& [n, m] : {std::pair{31, 23}, {64, 40}, {20, 200}}) {

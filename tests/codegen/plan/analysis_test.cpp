@@ -9,7 +9,7 @@
 namespace heddle::codegen::analysis_test {
 namespace {
 
-// Returns the names of the values that `analysis` calls rounded, except those of narrow types.
+// Returns the names of the f32 values for which Analysis::rounded is true.
 std::vector<std::string> roundedOf(const char* text) {
   const Fusion fusion = parseFusion(text);
   const Analysis analysis = analyze(fusion);

@@ -12,7 +12,8 @@ using testing::expectRight;
 
 constexpr double kRoundings = 512;
 
-// Covers few and many columns, lanes along either axis, and two generated axes.
+// Covers few and many columns, lanes along either axis, and two generated axes (axes that no
+// operand has).
 TEST(GeneratedSimt, ExpandedOperandsAreRight) {
   Cases cases;
   for (const int64_t n : {1, 2, 5, 33, 257, 5000}) {
@@ -75,7 +76,8 @@ TEST(GeneratedSimt, VeryLongAxesHaveWideIndices) {
       << plan.source.text;
 }
 
-// The block of a rank, and its index in the unsharded tensor, come from the caller.
+// The caller of planKernel() must describe %e, because no operand has its first axis. It need not
+// describe the other values with this axis.
 TEST(GeneratedSimt, ValuesWithGeneratedAxesAreListed) {
   const Fusion fusion = parseFusion(
       "heddle 1 fusion f(%x: f32[m]) { %e = expand(%x, sizes=[n, m]) %i = iota(sizes=[n, m], "

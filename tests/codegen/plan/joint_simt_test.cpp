@@ -31,8 +31,8 @@ std::string moments(const std::string& dtype, const std::string& axes, const std
 constexpr const char* kMean = "%c = mul(%s, 0.0005)";
 
 // Lanes lie along the reduced axis or along a kept axis, whose extent is or is not a multiple of
-// the lanes. Long rows are divided into parts, which a second launch combines. A block keeps short
-// rows in its registers.
+// the number of lanes. Long rows are divided into parts, which a second launch combines. A block
+// keeps short rows in its registers.
 TEST(JointSimt, StatisticsTakeOneSweepInAllLayouts) {
   Cases cases;
   for (const char* dtype : {"f32", "bf16"}) {
@@ -82,7 +82,7 @@ TEST(JointSimt, SquaresAroundAnyCenterAreRight) {
   expectRight(cases, kRoundings);
 }
 
-// Elements of 1000 +- 4 lose no digits of their variance.
+// The elements are 1000 +- 4, but their variance is as exact as that of elements near 0.
 TEST(JointSimt, VariancesFarFromZeroAreExact) {
   Cases cases;
   for (const char* axes : {"[0, 1]", "[0, 2]"}) {
@@ -115,9 +115,10 @@ TEST(JointSimt, ElementsThatAreNotFiniteAreRight) {
   expectRight(cases, kRoundings);
 }
 
-// A sum of exponentials changes its scale only if the maximum grows by much. The maxima grow from
-// row to row by less and by more than this limit, and they fall. Products of some elements with
-// log2(e) overflow. The smallest finite elements often stand for masked elements.
+// A sum of exponentials changes its scale only if the maximum grows by much. From row to row, the
+// maxima grow by less and by more than this limit, and they also fall. Products of some elements
+// with log2(e) overflow. Some elements are the smallest finite numbers, which often stand for
+// masked elements.
 TEST(JointSimt, ExponentialsOfGrowingAndHugeElementsAreRight) {
   Cases cases;
   const SizeBindings bound = {{"n", 2}, {"k", 1500}, {"m", 5}};
@@ -139,8 +140,8 @@ TEST(JointSimt, ExponentialsOfGrowingAndHugeElementsAreRight) {
   expectRight(cases, kRoundings);
 }
 
-// A reduction without elements has no joint state: a maximum of -infinity would count as an
-// element.
+// A reduction without elements must not use the state of a joint reduction (codegen/plan/joint.h),
+// because a maximum of -infinity would count as an element.
 TEST(JointSimt, EmptyReductionsAreRight) {
   Cases cases;
   const SizeBindings bound = {{"n", 0}, {"k", 9}, {"m", 5}};

@@ -97,7 +97,7 @@ Fusion everyRealFunction(DType dtype, std::vector<std::string>& names) {
   return std::move(b).build();
 }
 
-// Returns the first element whose bits differ from those of element 0, or -1.
+// Returns the index of the first element whose bits differ from the bits of element 0, or -1.
 int64_t oddElement(Buffer& buffer) {
   const auto* values = static_cast<const char*>(buffer.data());
   const auto size = static_cast<size_t>(sizeOf(buffer.desc.dtype));
@@ -107,8 +107,8 @@ int64_t oddElement(Buffer& buffer) {
   return -1;
 }
 
-// A scalar loop computes the elements after the last full vector. If it called libm and the vector
-// loop libmvec, their results would differ.
+// A scalar loop computes the elements after the last full vector. If the scalar loop called libm
+// and the vector loop called libmvec, their results would differ.
 TEST(CpuVectorMath, ElementsHaveTheSameBitsInEveryLane) {
   constexpr int64_t n = 75;
   const double inf = std::numeric_limits<double>::infinity();

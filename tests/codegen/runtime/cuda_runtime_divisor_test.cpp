@@ -9,7 +9,7 @@
 namespace heddle::codegen::cuda_runtime_divisor_test {
 namespace {
 
-// The words that a kernel receives for the divisor: the divisor, then its inverse.
+// Returns the words that a kernel receives for the divisor: the divisor, then its inverse.
 std::array<uint64_t, 2> argumentsOf(int64_t divisor) {
   ArgumentLayout layout;
   layout.addDivisor("n", divisor);

@@ -15,11 +15,12 @@
 // Runs CUDA kernels on the host.
 // - The threads of a block are fibers. They run in turn, each up to its next barrier, in an order
 //   that depends on a seed.
-// - Blocks run one after the other, or several of them run at the same time. A block then runs for
-//   a random number of barriers, or until one of its threads waits for another block.
+// - Blocks run one after the other, or several of them run at the same time. In the second case,
+//   the grid switches between them. A block runs for a random number of barriers, or until one of
+//   its threads waits for another block.
 // - All threads of a block must reach every barrier. All threads of a warp must reach every barrier
-//   of the warp, and end together. Otherwise, and if all blocks wait for each other, the run throws
-//   Stuck. The number of threads of a block must be a power of two.
+//   of the warp, and end together. If this is not so, or if all blocks wait for each other, the run
+//   throws Stuck. The number of threads of a block must be a power of two.
 // - Shuffles need all 32 lanes of a warp.
 namespace heddle::simt {
 
@@ -33,8 +34,9 @@ struct Stuck : std::runtime_error {
 
 class Grid {
  public:
-  // Called when another block runs: `from` and `to` are places (place()). The static variables of a
-  // kernel are its shared memory. They exist once, so the function must exchange their contents.
+  // Called when the grid switches from the block at place `from` to the block at place `to`
+  // (place()). The static variables of a kernel are its shared memory. They exist only once, so the
+  // function must save their contents for `from` and restore their contents for `to`.
   using Exchange = std::function<void(int from, int to)>;
 
   // Calls entry() for every thread of every block. Blocks have the numbers 0 to `blocks` - 1 and,
@@ -52,7 +54,8 @@ class Grid {
   unsigned thread() const { return static_cast<unsigned>(current_); }
   unsigned block() const { return static_cast<unsigned>(running().number); }
   int row() const { return row_; }
-  // The number of the running block among those that run at the same time.
+  // The place of the running block. Blocks that run at the same time have different places, from 0
+  // to `at_once` - 1.
   int place() const { return place_; }
   // A number that differs for all blocks of all runs.
   uint64_t serial() const { return running().serial; }
@@ -76,8 +79,9 @@ class Grid {
     fiber.polls = false;
     has_advanced_ = true;
   }
-  // Gives `value` to other threads, and returns the value of thread `from`. There are two buffers,
-  // because one thread may begin the next exchange while another one still reads.
+  // Gives `value` to the other threads of the warp, and returns the value of thread `from` of the
+  // block. There are two buffers, because one thread may begin the next exchange while another one
+  // still reads.
   template <class T>
   T exchange(T value, int from) {
     std::vector<uint64_t>& slots = running().slots[self().barriers % 2];
@@ -105,7 +109,7 @@ class Grid {
   static constexpr size_t kStack = 64 * 1024;
   struct Fiber {
     ucontext_t beginning;
-    std::jmp_buf place;  // where the fiber waits
+    std::jmp_buf place;  // the point at which the fiber waits
     bool begun = false;
     std::unique_ptr<char[]> stack = std::make_unique_for_overwrite<char[]>(kStack);
     uint64_t barriers = 0;
@@ -155,7 +159,7 @@ class Grid {
     makecontext(&fiber.beginning, start, 0);
   }
 
-  // Runs all blocks of one row of blocks.
+  // Runs all blocks with the same number in the second dimension.
   void runRow(int at_once) {
     while (places_.size() < static_cast<size_t>(at_once)) {
       places_.push_back(std::make_unique<Block>());
@@ -192,7 +196,8 @@ class Grid {
     block.runs = true;
   }
 
-  // Runs at most `most` rounds of a block. Returns whether a thread is left.
+  // Runs at most `most` rounds of a block. In a round, each thread runs to its next barrier.
+  // Returns whether a thread of the block has not ended.
   bool runRounds(int place, uint64_t most) {
     if (place != place_ && *exchange_) (*exchange_)(place_, place);
     place_ = place;
@@ -206,7 +211,7 @@ class Grid {
   }
 
   // Runs each thread to its next barrier or to its end. Returns false if a thread waits for another
-  // block. The next call then continues the round.
+  // block. The next call for this block then continues the round.
   bool runRound(Block& block) {
     // The number of threads is a power of two, so an odd step visits every thread once.
     const uint64_t step = 2 * (seed_ * 7919 + block.round % 5) + 1;
@@ -228,7 +233,7 @@ class Grid {
     return true;
   }
 
-  // Drops all fibers, because they wait in the middle of the kernel.
+  // Ends the run. Drops all fibers, because they wait in the middle of the kernel.
   [[noreturn]] void stop() {
     places_.clear();
     has_failed_ = false;
@@ -270,7 +275,8 @@ inline Grid& grid() {
   return instance;
 }
 
-// A fiber runs one thread of each block that has its place.
+// The function of a fiber. Each fiber belongs to a place, and runs one thread of each block that
+// gets this place.
 inline void Grid::start() {
   Grid& self = grid();
   Fiber& fiber = self.self();

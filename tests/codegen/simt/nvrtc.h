@@ -26,8 +26,8 @@ inline std::unique_ptr<KernelCompiler> nvrtc(const char* arch) {
   return std::unique_ptr<KernelCompiler>(make == nullptr ? nullptr : make(arch));
 }
 
-// Returns the cubin of a source. Takes it from the cache on disk if an earlier run of the tests has
-// compiled the same text with the same compiler.
+// Returns the cubin of a source. The cubin comes from the cache on disk if an earlier run of the
+// tests has compiled the same text with the same compiler.
 inline std::vector<std::byte> cubinOf(const KernelSource& source, const KernelCompiler& compiler) {
   static ImageCache cache;
   return cache.get(source, compiler)->bytes;

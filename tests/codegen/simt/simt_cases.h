@@ -13,7 +13,8 @@
 
 namespace heddle::codegen::testing {
 
-// The shape and the strides of a tensor of a test. Empty strides: dense. `shift` counts elements.
+// The shape and the strides of a tensor of a test. Empty strides: dense. The tensor begins `shift`
+// elements after an aligned address.
 struct Layout {
   std::vector<int64_t> sizes;
   std::vector<int64_t> strides = {};
@@ -33,8 +34,8 @@ inline HostTensor valuesOf(const Buffer& buffer) {
 // Kernels, their buffers and the expected outputs.
 class Cases {
  public:
-  // Adds a fusion whose text is one kernel. `layouts` are those of its inputs. Each output begins
-  // `output_shift` elements after an aligned address. `choice` is that of planKernel().
+  // Adds a fusion whose text is one kernel. `layouts` are the layouts of the inputs. Each output
+  // begins `output_shift` elements after an aligned address. planKernel() gets `choice`.
   void add(const std::string& text, const std::vector<Layout>& layouts, const SizeBindings& sizes,
            const std::vector<std::vector<int64_t>>& output_strides = {}, int64_t output_shift = 0,
            const KernelChoice* choice = nullptr) {
@@ -80,10 +81,11 @@ class Cases {
     return kernels_.plan(number).stages.at(0).shared_bytes;
   }
 
-  // Runs a kernel. Returns what is wrong, or an empty text. A float may differ from the expected
-  // value by `roundings` rounding errors of its type, and by those of 1 if it is smaller.
-  // The kernel must not write to the bytes between the elements of an output, because they may
-  // belong to another tensor.
+  // Runs a kernel. Returns a text about the first fault, or "". A float may differ from the
+  // expected value by `roundings` rounding errors of its type. If the magnitude of the expected
+  // value is below 1, the rounding errors of 1 are allowed. `skipped` and `at_once` are arguments
+  // of SimtKernels::run(). The kernel must not write to the bytes between the elements of an
+  // output, because they may belong to another tensor.
   std::string run(size_t number, uint64_t seed, double roundings = 0, int skipped = -1,
                   int at_once = 3) {
     Case& one = cases_[number];
@@ -100,8 +102,8 @@ class Cases {
     return fault;
   }
 
-  // Returns the first element that differs from the wanted one, or an empty text. `roundings` is
-  // that of run().
+  // Returns a text about the first element that differs from the expected one, or "". run()
+  // explains `roundings`.
   static std::string difference(const HostTensor& got, const HostTensor& wanted, double roundings) {
     const double tolerance = roundings * roundingOf(wanted.dtype);
     for (int64_t i = 0; i < wanted.numel(); ++i) {

@@ -12,8 +12,8 @@
 #define __launch_bounds__(...)
 #define __shared__ static
 
-// The functions of the test that run the threads. The test sets this object before it runs a
-// kernel.
+// Functions that the test provides to the compiled kernels. The test sets `simt_host` before it
+// runs a kernel.
 struct SimtHost {
   int (*thread)();
   int (*threads)();
@@ -25,7 +25,7 @@ struct SimtHost {
   long long (*barriers)();         // the number of barriers that this thread has passed
   void (*barrier)(int number);
   void (*await)(int number, const unsigned long long* slot, int words);
-  void (*own)(void* memory, unsigned long long bytes);  // shared memory of a block
+  void (*own)(void* memory, unsigned long long bytes);  // a block uses this shared memory
   unsigned long long (*exchange)(unsigned long long value, int from);
   void (*fault)(const char* text);
   double (*erfinv)(double x);
@@ -111,7 +111,7 @@ inline int threads() { return simt_host->threads(); }
 inline long long block() { return simt_host->block(); }
 inline long long blocks() { return simt_host->blocks(); }
 inline int blockRow() { return simt_host->row(); }
-// Each barrier of the source has a number, so that a test can skip it.
+// Each barrier() in the source has a number, so that a test can make all threads skip this barrier.
 inline void barrierNumber(int number) { simt_host->barrier(number); }
 #define barrier() barrierNumber(__COUNTER__)
 
@@ -153,7 +153,8 @@ inline T fromPartner(T x, int mask) {
 // Observes the accesses to two bytes of shared memory.
 struct SharedUnit {
   long long written, read;  // barriers() at the last write and read; -1: never
-  int writer, reader;       // the thread; reader -2: several threads after the barrier `read`
+  int writer, reader;       // the threads of these accesses; reader -2: several threads since
+                            // barrier `read`
 
   void onRead() {
     const long long now = simt_host->barriers();
@@ -184,7 +185,7 @@ struct SharedBytes {
   alignas(16) unsigned char bytes[kBytes];
   SharedUnit units[(kBytes + 1) / 2];
   unsigned long long serial;
-  // Forgets what another block has written.
+  // Resets the memory if another block used it last. All bytes become 0xFF.
   void begin() {
     if (serial == simt_host->serial()) return;
     serial = simt_host->serial();

@@ -23,12 +23,13 @@
 
 namespace heddle::codegen::testing {
 
-// Compiles generated CUDA kernels for the host, all of them in one run of the compiler, and runs
-// them as fibers. Use: add() every kernel, then compile() once, then run().
+// Compiles generated CUDA kernels for the host, and runs their threads as fibers
+// (tests/codegen/simt/grid.h). One run of the compiler compiles all kernels. Use: add() every
+// kernel, then compile() once, then run().
 class SimtKernels {
  public:
-  // Plans a kernel, with a choice if one is given. Returns its number. The buffers must live until
-  // the last run().
+  // Plans a kernel, with `choice` unless it is nullptr. Returns the number of the kernel. The
+  // buffers must live until the last run().
   size_t add(const Fusion& segment, const std::vector<Buffer*>& inputs,
              const std::vector<Buffer*>& outputs, std::vector<Scalar> scalars = {},
              const KernelChoice* choice = nullptr) {
@@ -91,9 +92,10 @@ class SimtKernels {
     *symbol<const Host*>("simt_host") = &host;
   }
 
-  // Runs a kernel. Returns the first misuse of shared memory, or an empty text. Threads do not wait
-  // at the barrier with the number `skipped`. If blocks of a launch wait for each other, a launch
-  // has at most `at_once` blocks, which run at the same time.
+  // Runs a kernel. Returns a text about the first fault, or "". A fault is a misuse of shared
+  // memory, or threads that wait for each other forever. Threads do not wait at the barrier with
+  // the number `skipped`. If blocks of a launch wait for each other, the launch has at most
+  // `at_once` blocks, which run at the same time.
   std::string run(size_t number, uint64_t seed, int skipped = -1, int at_once = 3) {
     const Case& one = cases_[number];
     std::vector<char> workspace(static_cast<size_t>(one.plan.workspace_bytes) + 16, '\x7f');
@@ -138,7 +140,7 @@ class SimtKernels {
     std::vector<Buffer*> buffers;
     std::vector<Scalar> scalars;
   };
-  // SimtHost in tests/codegen/simt/simt_device.h.
+  // The same struct as SimtHost in tests/codegen/simt/simt_device.h.
   struct Host {
     int (*thread)();
     int (*threads)();
@@ -162,14 +164,15 @@ class SimtKernels {
     int shared_bytes;                // of the launch
     int skips;                       // how often a thread has left out the barrier `skipped`
     std::map<void*, size_t> shared;  // the shared memory of a block
-    std::map<std::pair<int, void*>, std::vector<char>> contents;  // of blocks that do not run
+    std::map<std::pair<int, void*>, std::vector<char>> contents;  // by place and memory
   };
 
   static void fail(const char* text) {
     run_.fault = text;
     simt::grid().fail();
   }
-  // Without a barrier, a thread may repeat a loop forever.
+  // Counts how often the skipped barrier was left out. Ends the run after kMost times, because a
+  // thread may repeat a loop forever without the barrier.
   static void skip() {
     constexpr int kMost = 10000;
     if (++run_.skips > kMost) fail("a thread repeats a loop too often");
@@ -178,7 +181,8 @@ class SimtKernels {
     const simt::Grid& grid = simt::grid();
     return run_.passed[static_cast<size_t>(grid.place()) * grid.threads() + grid.thread()];
   }
-  // Replaces the shared memory of one block by that of another one.
+  // Saves the shared memory of the block at place `from`, and restores the shared memory of the
+  // block at place `to`. Grid calls this function.
   static void exchangeShared(int from, int to) {
     for (const auto& [memory, bytes] : run_.shared) {
       std::vector<char>& kept = run_.contents[{from, memory}];
@@ -189,9 +193,9 @@ class SimtKernels {
     }
   }
 
-  // Runs the C++ compiler in the folder of the kernels. `launcher` is a program that runs the
-  // compiler or finds an earlier result of it: ccache. Relative names of files let ccache find the
-  // results of other folders.
+  // Runs the C++ compiler in the folder of the kernels. `launcher` is a program such as ccache,
+  // which runs the compiler or finds an earlier result. File names are relative, so ccache also
+  // finds results from other folders.
   void compiler(const std::vector<std::string>& options, const char* launcher = nullptr) const {
     std::vector<std::string> command = {"env", "-C", folder_.path()};
     if (launcher != nullptr) command.emplace_back(launcher);

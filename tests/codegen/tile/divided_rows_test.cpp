@@ -13,7 +13,8 @@
 namespace heddle::codegen::divided_rows_test {
 namespace {
 
-// Returns the program of a softmax whose rows have several parts, with an output per row.
+// Returns the program of a softmax whose rows have several parts. A second output has one element
+// per row.
 TileProgram program() {
   const Fusion fusion = parseFusion(
       "heddle 1 fusion f(%x: f32[n, m]) { %m = max(%x, axes=[1], keepdim=true) %d = sub(%x, %m) "
@@ -53,14 +54,15 @@ TEST(DividedRowsProgram, UnsuitableProgramsAreRejected) {
   });
 }
 
-// The number of items between two sweeps exceeds a row by the items that blocks compute at once.
+// A sweep runs more than one row behind the sweep before it: by the parts of a row, plus the number
+// of blocks per sweep, rounded up.
 TEST(DividedRowsProgram, PassesAreMoreThanARowApart) {
   EXPECT_EQ(distanceOf({64, 2, 2}, 264), 64 + 132);
   EXPECT_EQ(distanceOf({3, 3, 1}, 7), 3 + 3);
   EXPECT_EQ(distanceOf({5, 2, 1}, 1), 5 + 1);
 }
 
-// The workspace begins with the ticket and one counter per row.
+// The workspace begins with the next ticket (128 bytes) and one counter of 4 bytes per row.
 TEST(DividedRowsProgram, TheWorkspaceHasASlotPerAccumulatorRowAndPart) {
   EXPECT_EQ(boardBytes({4, 2, 3}, 8), 32 * (5 + 3 * 8 * 4));
   EXPECT_EQ(boardBytes({1, 2, 1}, 1), 32 * (5 + 1));

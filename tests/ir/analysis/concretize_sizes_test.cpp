@@ -1,5 +1,5 @@
-// Tests what concretizeSizes() keeps of a fusion. tests/text/fusion/concretizeSizes.txt shows the
-// decisions.
+// Tests which parts of a fusion concretizeSizes() keeps: annotations, and guards for scalars.
+// tests/text/fusion/concretizeSizes.txt shows the decisions.
 #include "ir/analysis/concretize_sizes.h"
 
 #include <gtest/gtest.h>
@@ -70,7 +70,7 @@ TEST(ConcretizeSizes, StaleAnnotationsAreErrors) {
   EXPECT_THROW(concretizeSizes(fusion, SizeBindings{{"n", 1}}), InternalError);
 }
 
-// A run with another value of the scalar must not use the program for 1.
+// The program for a scalar with the value 1 must not run with another value, so it has a guard.
 TEST(ConcretizeSizes, ScalarsGetAGuard) {
   const Fusion fusion = parseFusion(
       "heddle 1\nfusion f(%x: f32[t], %k: i64?) {\n"

@@ -99,7 +99,7 @@ TEST(ReshapeOrder, RandomReshapesAreViewsExactlyIfAddressesAreLinear) {
   const auto below = [&](size_t n) { return static_cast<size_t>(random() % n); };
   const std::vector<int64_t> factors = {1, 2, 2, 3};
   for (int i = 0; i < 5000; ++i) {
-    // Both shapes are products of neighbours in one list of factors.
+    // The axes of both shapes are products of neighbouring factors in one list.
     std::vector<int64_t> parts(1 + below(5));
     for (int64_t& part : parts) part = factors[below(factors.size())];
     const auto merged = [&] {
@@ -150,7 +150,7 @@ TEST(ReshapeOrder, AxesThatCannotBeComparedAreOneGroup) {
     for (const Size& size : sizes) result.domain.push_back({size, IterKind::Iteration});
     return result;
   };
-  // The extents n and h are equal on both sides. The rest is the axis c, which becomes two axes.
+  // The extents n and h are equal on both sides. Only the axis c differs: it becomes two axes.
   const Size n = Size::symbol("n");
   const Size h = Size::symbol("h");
   const auto groups = reshapeGroups(tensor({n, c, h}), tensor({n, 2, Size::floorDiv(c, 2), h}));

@@ -30,7 +30,7 @@ TEST(ReshardStep, EachKindIsRecognized) {
   EXPECT_EQ(kindOf(state({{Y, X}, {}}, {}), state({{Y}, {}}, {})), ReshardStep::Kind::Gather);
   EXPECT_EQ(kindOf(state({{Y, X}, {}}, {}), state({{X}, {}}, {})), ReshardStep::Kind::Compound);
   EXPECT_EQ(kindOf(state({{X}, {}}, {}), state({{}, {X}}, {})), ReshardStep::Kind::AllToAll);
-  // The blocks may be uneven.
+  // Axis 0 has t elements, so its blocks may be uneven. The blocks of axis 1 (8 elements) are even.
   EXPECT_EQ(kindOf(state({{Y, X}, {}}, {}), whole), ReshardStep::Kind::Compound);
   EXPECT_EQ(kindOf(state({{}, {Y, X}}, {}), whole), ReshardStep::Kind::Gather);
   auto partial = state({{Y}, {}}, {{X, ReduceOp::Max}});

@@ -80,7 +80,8 @@ TEST(DType, EncodingRoundsToNearestEven) {
     for (uint32_t low = 0; std::isfinite(valueOf(format, low)); ++low) {
       const double below = valueOf(format, low);
       double above = valueOf(format, low + 1);
-      // Above the largest number, the values continue with the same step.
+      // If `above` is infinite or NaN, rounding uses the number that would follow `below` with the
+      // same step.
       if (!std::isfinite(above)) above = 2 * below - valueOf(format, low - 1);
       const auto middle = static_cast<float>((below + above) / 2);
       // Skips the middle if no f32 has this value, which happens for bf16.
@@ -148,8 +149,8 @@ TEST(DType, PromotionMatchesPyTorch) {
   }
 }
 
-// A scalar changes the result only if its category is higher than that of every tensor. The order
-// is bool, integer, float.
+// A scalar changes the dtype of the result only if its category is higher than the category of
+// every tensor. The order is bool, integer, float.
 TEST(DType, ScalarsPromoteByCategory) {
   const auto result = [](DType tensor, DType scalar) {
     const OperandType operands[] = {{tensor, OperandKind::Tensor},
@@ -164,8 +165,8 @@ TEST(DType, ScalarsPromoteByCategory) {
 }
 
 // Tensors have priority over 0-d tensors, and 0-d tensors over scalars. An operand of lower
-// priority changes the result dtype only if its category (bool, integer, float) is higher.
-// tests/goldens/promotion.py tests all pairs.
+// priority changes the dtype of the result only if its category is higher. The order of categories
+// is bool, integer, float. tests/goldens/promotion.py tests all pairs.
 TEST(DType, ZeroDimTensorsPromoteByCategory) {
   const auto result = [](DType tensor, DType point, DType scalar) {
     const OperandType operands[] = {{scalar, OperandKind::HostScalar},

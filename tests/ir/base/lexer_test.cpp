@@ -111,7 +111,7 @@ TEST(Lexer, LongNamesAreRefused) {
   EXPECT_THROW(TokenStream("%\"" + longest + "n\"", "f"), UserError);
 }
 
-// Any bytes give tokens or a UserError, also in the parser of fusions.
+// For any bytes, the lexer and the parser of fusions give a result or throw UserError.
 TEST(Lexer, RandomBytesNeverCrash) {
   std::mt19937_64 random(7);
   for (int round = 0; round < 3000; ++round) {

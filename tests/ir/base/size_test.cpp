@@ -13,8 +13,8 @@ namespace {
 
 constexpr int kSteps = 60;
 
-// Each step contains the previous size twice and cannot be simplified. Each step adds one to the
-// value.
+// Returns a size after kSteps steps. Each step contains the previous size twice, cannot be
+// simplified, and adds one to the value.
 Size sharedSize(const std::string& symbol) {
   Size size = Size::symbol(symbol);
   for (int i = 0; i < kSteps; ++i) size = Size::max(size + 1, Size::min(size, 7));
@@ -104,8 +104,9 @@ TEST(Size, DifferencesAndNegativeConstantsAreReported) {
   EXPECT_TRUE(Size::max(n, Size(-2)).hasDifference());
 }
 
-// FusionBuilder creates two kinds of sizes that users write in a shorter form: the extent of an
-// axis that n? and m? share by broadcasting, and a size of a reshape that may be -1 in a run.
+// FusionBuilder creates two kinds of sizes that users write in a shorter form: the extent of a
+// broadcast axis whose operands have the sizes n? and m? (each may be 1 in a run), and a size of a
+// reshape that may be -1 in a run.
 TEST(Size, InternalSizesArePrintedAsTheUserWroteThem) {
   const Size n = Size::symbol("n"), m = Size::symbol("m"), k = Size::symbol("%k");
   const Size shared = Size::max(n, m) * Size::min(Size(1), Size::min(n, m));

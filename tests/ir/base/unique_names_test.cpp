@@ -26,7 +26,7 @@ TEST(UniqueNames, NameAddedBetweenTwoRequestsIsSkipped) {
   EXPECT_EQ(names.fresh("k"), "k_3");
 }
 
-// If each request tried the numbers from 1 on, the test would need 45 billion attempts.
+// If each request tried the numbers 1, 2, 3, ... again, the test would need 45 billion attempts.
 TEST(UniqueNames, ManyRequestsForOneNameEnd) {
   UniqueNames names(1);
   constexpr int kCount = 300000;

@@ -10,7 +10,8 @@
 namespace heddle::composite_errors_test {
 namespace {
 
-// If a size is refused as a number, it is also refused when a run binds a symbol to this number.
+// If the builder refuses a size as a number, a run that binds a symbol to this number is refused
+// too.
 TEST(CompositeErrors, SizesBoundByARunAreChecked) {
   const auto bound = [](const std::string& call, int64_t t, const std::string& names = "%r") {
     const Fusion fusion = parseFusion("heddle 1 fusion f(%x: f32[2, t], %m: f32[2]) { " + names +

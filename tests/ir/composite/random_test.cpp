@@ -1,5 +1,5 @@
-// Checks that the moments of random tensors differ from those of the distribution by at most five
-// standard errors.
+// Checks that the moments of random tensors differ from the moments of the distribution by at most
+// five standard errors.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
-// Tests outputs that are stored in inputs: the guards, and that passes keep the inputs.
+// Tests outputs that are stored in inputs. The tests cover the guards, and that passes keep the
+// input of each output.
 #include <gtest/gtest.h>
 
 #include "ir/base/error.h"

@@ -21,7 +21,8 @@ std::string messageOf(const std::function<void()>& f) {
   return "no error";
 }
 
-// A list of two texts must not become a pair of iterators.
+// C++ could take a list of two string literals as a pair of iterators of one string. It must become
+// two sizes.
 TEST(Builder, TwoTextsAreTwoSizes) {
   FusionBuilder b;
   const ValueId x = b.input("x", DType::F32, {"t", "h"});

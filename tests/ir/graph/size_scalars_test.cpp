@@ -69,7 +69,7 @@ TEST(SizeScalars, ExpressionsOfScalarsAreSizes) {
   EXPECT_EQ(sizesOf(of_tensor, 1, 1, 1, 1, 3), (Sizes{8}));
 }
 
-// The sizes are those that NumPy gives for arrays of t x h elements.
+// The expected sizes are the results of NumPy for arrays of t x h elements.
 TEST(SizeScalars, ReshapeResolvesMinusOne) {
   const Fusion open = fusionOf("  %y = reshape(%x, sizes=[%n, -1])");
   EXPECT_EQ(sizesOf(open, 6, 4, 8), (Sizes{8, 3}));
@@ -135,13 +135,14 @@ TEST(SizeScalars, NegativeExpressionIsNoOpenSize) {
   EXPECT_EQ(sizesOf(computed, 4, 6, 9), (Sizes{6, 4}));
   EXPECT_EQ(bindError(computed, 4, 6, 2),
             "size 0 of reshape at line 4: %n - 3 is -1, expected 0 or more (%n = 2 is input %n)");
-  // The scalar %m may be -1 beside an expression.
+  // The scalar %m may be -1, even if another size is an expression.
   const Fusion mixed = fusionOf("  %y = reshape(%x, sizes=[%n - 3, %m])");
   EXPECT_EQ(sizesOf(mixed, 4, 6, 9, 4), (Sizes{6, 4}));
   EXPECT_EQ(sizesOf(mixed, 4, 6, 9, -1), (Sizes{6, 4}));
   EXPECT_EQ(bindError(mixed, 4, 6, 2, 24),
             "size 0 of reshape at line 3: %n - 3 is -1, expected 0 or more (%n = 2 is input %n)");
-  // Two sizes whose product equals the number of elements may both be negative.
+  // If both sizes are negative, their product can equal the number of elements. The run must refuse
+  // them anyway.
   const Fusion squares = fusionOf(
       "  %z = full(1.0, sizes=[(%n - 3)*(%m - 3)], dtype=f32)\n"
       "  %y = reshape(%z, sizes=[%n - 3, %m - 3])");
@@ -206,7 +207,7 @@ TEST(SizeScalars, ScalarMayHaveToEqualASize) {
   EXPECT_EQ(bind(3, 3, 5), "size '%n' is 3 from input %n but 5 from axis 0 of %w");
 }
 
-// A pass that copies an op, and a parser that reads a printed op, must not resolve -1 again.
+// A pass may copy an op, and a parser may read a printed op. Neither must resolve -1 again.
 TEST(SizeScalars, ResolvedSizesStayAsTheyAre) {
   for (const char* statements :
        {"  %y = reshape(%x, sizes=[%n, -1])", "  %y = reshape(%x, sizes=[%n, %m])",

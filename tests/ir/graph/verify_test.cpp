@@ -10,7 +10,7 @@
 namespace heddle::verify_test {
 namespace {
 
-// Builds a fusion with the inputs x: f32[t, h] and s, and with y = mul(x, s) and z = sum(y,
+// Builds a fusion with the inputs x: f32[t, h] and s. It computes y = mul(x, s) and z = sum(y,
 // axes=[0]).
 Fusion small() {
   FusionBuilder b("small");

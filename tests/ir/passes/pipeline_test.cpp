@@ -46,7 +46,8 @@ TEST(PipelineOfFusions, AnnotationsFollowTheirValues) {
   EXPECT_EQ(result.annotation<int>("number"), 7);
 }
 
-// Later stages name these lines in error messages.
+// Each expression keeps the number of its line in the text, because later stages name the line in
+// error messages.
 TEST(PipelineOfFusions, ExpressionsKeepTheirLines) {
   const Fusion result = runPasses(parseFusion(kMlp), 2);
   std::vector<std::string> lines;

@@ -50,7 +50,7 @@ TEST(ReduceReference, InfinitiesAndNaNsStay) {
   EXPECT_TRUE(std::isnan(toDouble(sum.at(2))));
 }
 
-// The expected values are those of a loop over the elements.
+// The test computes the expected values with a loop over the elements.
 TEST(ReduceReference, EveryAxisOfALongTensorMatchesALoop) {
   HostTensor x(DType::I64, {3, 70000, 2});
   for (int64_t i = 0; i < x.numel(); ++i) x.set(i, i * 7 % 1001 - 500);

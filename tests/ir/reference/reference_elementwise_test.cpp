@@ -92,8 +92,7 @@ TEST(ReferenceElementwise, TruncatedQuotientIsComputedInItsDtype) {
   EXPECT_EQ(toDouble(evaluate("div_trunc(%x0, %x1)", {x, y}).at(0)), std::trunc(a / 0.1f));
 }
 
-// The expected values are those in the notes of docs/ops.md, for cases that PyTorch does not
-// define.
+// The expected values come from the notes of docs/ops.md, for cases that PyTorch does not define.
 TEST(ReferenceElementwise, EdgeCasesMatchTheOpsPage) {
   const HostTensor i = tensor<int64_t>(DType::I64, {2, 5});
   const HostTensor between =

@@ -75,7 +75,7 @@ TEST(Reference, EachValueIsRoundedToItsDtype) {
                        {tensor(DType::BF16, {1}, {256})});
   EXPECT_EQ(out[0].dtype, DType::BF16);
   EXPECT_EQ(valuesOf(out[0]), (std::vector<double>{0}));
-  // An f64 scalar beside an f32 tensor is converted to f32.
+  // If the other operand is an f32 tensor, an f64 scalar is converted to f32.
   const auto eq = run("%a: f32[1]", "%b = eq(%a, 0.1) return %b", {tensor(DType::F32, {1}, {0.1})});
   EXPECT_EQ(valuesOf(eq[0]), (std::vector<double>{1}));
 }
@@ -193,7 +193,7 @@ TEST(Reference, IntegerAndEmptyMatmulsAreExact) {
   EXPECT_EQ(valuesOf(none[0]), (std::vector<double>{0, 0}));
 }
 
-// The expected values are those of torch.nn.functional in float64.
+// The expected values are the results of torch.nn.functional in float64.
 TEST(Reference, CompositesMatchPyTorch) {
   const HostTensor x = tensor(DType::F64, {2, 2}, {0, 1, -1, 2});
   const auto soft =

@@ -13,7 +13,7 @@ IndexSet setOf(std::initializer_list<IndexRange> ranges) {
   return set;
 }
 
-// Each element of the tensor is its row-major index.
+// Returns a tensor in which each element has its row-major index as its value.
 HostTensor counting(std::vector<int64_t> sizes) {
   HostTensor tensor(DType::I64, std::move(sizes));
   for (int64_t i = 0; i < tensor.numel(); ++i) tensor.as<int64_t>()[i] = i;

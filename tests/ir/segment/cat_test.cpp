@@ -77,7 +77,8 @@ TEST(CatsOf, OtherSelectionsAreNotCats) {
   EXPECT_EQ(catsIn(Written{.piece = "f32[broadcast(1), 3]"}), "");
 }
 
-// Other expressions need the intermediate values, so these must be computed.
+// If the fusion also returns the intermediate value %p or %m, this value must be computed, and
+// there is no cat. A piece such as %a may have other uses.
 TEST(CatsOf, IntermediateValuesAreReadNowhereElse) {
   EXPECT_EQ(catsIn(Written{.returned = ", %p"}), "");
   EXPECT_EQ(catsIn(Written{.returned = ", %m"}), "");

@@ -8,7 +8,7 @@
 namespace heddle::extract_test {
 namespace {
 
-// Each of the two index tensors belongs to another axis of the kernel.
+// The two index tensors belong to different axes of the kernel.
 TEST(Extract, EqualIndexTensorsStayTwoValues) {
   const SegmentedFusion segmented =
       segment(parseFusion("heddle 1 fusion f(%x: f32[4, 4]) {\n"

@@ -1,5 +1,5 @@
-// The limits of launches that independent kernels share. tests/text/segment/joins.txt shows the
-// groups and the reasons.
+// Tests the limits of launches that independent kernels share. tests/text/segment/joins.txt shows
+// the groups and the reasons.
 #include "ir/segment/join_independent.h"
 
 #include <fmt/format.h>
@@ -18,7 +18,8 @@
 namespace heddle::join_independent_test {
 namespace {
 
-// Returns the numbers of parts of the kernels of a fusion, in the order of execution.
+// Returns the number of parts of each kernel of a fusion, in the order of execution. A part is one
+// of the independent kernels that share a launch.
 std::vector<size_t> partsOf(const std::string& text) {
   std::vector<size_t> parts;
   const SegmentedFusion segmented = segment(parseFusion("heddle 1\nfusion f(" + text, "f"));
@@ -50,8 +51,8 @@ TEST(JoinIndependent, LaunchHasAtMost256Parts) {
   EXPECT_EQ(partsOf(text), (std::vector<size_t>{256, 256, 88}));
 }
 
-// Eight different bodies: each launch has at most four. Later kernels find the launch with their
-// body.
+// The fusion has eight different bodies, and a launch has at most four. Each later kernel joins the
+// launch that already contains its body.
 TEST(JoinIndependent, LaunchHasAtMostFourBodies) {
   std::string body;
   const std::vector<std::string> ops = {"exp", "sin", "cos", "tanh", "neg", "abs", "relu", "sqrt"};
@@ -61,8 +62,8 @@ TEST(JoinIndependent, LaunchHasAtMostFourBodies) {
   EXPECT_EQ(partsOf(text), (std::vector<size_t>{8, 8}));
 }
 
-// Each kernel stores a temporary that a matrix product reads. If all ran first, all temporaries
-// would be in memory at the same time.
+// Each kernel stores a temporary that a matrix product reads. If all these kernels ran before the
+// matrix products, all temporaries would be in memory at the same time.
 TEST(JoinIndependent, FewTemporariesMoveForward) {
   const std::string text = commas(40, "%x{i}: f32[n, n]") + ") {\n" +
                            lines(40, "%y{i} = exp(%x{i})\n%z{i} = matmul(%y{i}, %y{i})") +

@@ -18,8 +18,8 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// A forward and a backward between other kernels. Some of these kernels read only dq, whose last op
-// comes before the last op of dk in the text.
+// Returns a fusion with the forward and the backward of an attention between other kernels. Some of
+// the other kernels read only dq. In the text, the last op of dq comes before the last op of dk.
 Fusion trainingStep() {
   const std::string text =
       "heddle 1\nfusion f(%a: bf16[h, t, e], %k: bf16[h, s, e], %v: bf16[h, s, e], "
@@ -42,7 +42,8 @@ SegmentOptions options(bool forward, bool backward) {
   return result;
 }
 
-// Returns the text of each group as a fusion of its own, without its number.
+// Returns the texts of the groups for which wanted() returns true. Each text is a fusion, without
+// the number of the group.
 Names textsOf(const SegmentedFusion& segmented, const std::function<bool(const Group&)>& wanted) {
   Names texts;
   for (const Group& group : segmented.groups) {
@@ -85,7 +86,8 @@ void expectSameResults(const Fusion& before, const Fusion& after) {
   }
 }
 
-// Checks everything that holds for any call that is split.
+// Segments trainingStep() for all sizes, and then splits the calls that are not allowed. `forward`
+// and `backward` say which calls are allowed. Checks the properties that hold in all cases.
 SegmentedFusion splitFor(bool forward, bool backward) {
   const Fusion fusion = trainingStep();
   const SegmentedFusion all = segmentForAllSizes(fusion, options(forward, backward));
@@ -155,7 +157,8 @@ TEST(SplitCalls, BothAreSplit) {
   EXPECT_NE(dumpText(split).find("for other sizes"), std::string::npos) << dumpText(split);
 }
 
-// A caller that never asks for sizes gets the segments of all ops together.
+// If no sizes allow a call, the ops of the attention share kernels with the other ops, and nothing
+// is split.
 TEST(SplitCalls, CallThatNoSizesAllowSharesKernelsWithItsNeighbours) {
   SegmentOptions none;
   none.attention = [](const Fusion&, const Attention&) { return std::string("no library"); };

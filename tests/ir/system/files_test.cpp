@@ -36,7 +36,7 @@ std::string errorOf(const Work& work) {
   }
 }
 
-// openRegularFile() and readTextFile() must neither wait nor read without end.
+// For other files, openRegularFile() and readTextFile() must neither wait nor read without end.
 TEST_F(Files, OnlyRegularFilesAreRead) {
   ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
   fs::create_symlink("/dev/zero", path("zero"));
@@ -82,7 +82,8 @@ TEST_F(Files, FailedWritesAreReported) {
             std::string::npos);
 }
 
-// Child processes create folders and are killed. Only their folders may be removed.
+// The test kills child processes that have created folders. Only the folders of these processes may
+// be removed.
 TEST_F(Files, FoldersOfKilledProcessesAreRemoved) {
   const std::string prefix = "heddle-kill-test-";
   const LockedFolder mine = createLockedFolder(folder_.path, prefix);

@@ -1,4 +1,4 @@
-// Tests the list of ops, and that docs/ops.md is equal to it.
+// Tests the list of ops, and that docs/ops.md equals the list.
 #include "ir/text/op_listing.h"
 
 #include <gtest/gtest.h>

@@ -8,8 +8,8 @@
 namespace heddle::parse_fusion_test {
 namespace {
 
-// Returns a fusion in which each op reads the result of the op before. `op` is the text of a call
-// that reads %v.
+// Returns the text of a fusion with `length` ops. Each op reads the result of the op before it.
+// `op` is the text of a call that reads %v, which stands for this result.
 std::string chainOf(int length, const std::string& op) {
   std::string text = "heddle 1\nfusion f(%v0: f32[t]) with t = 100 {\n";
   for (int i = 0; i < length; ++i) {

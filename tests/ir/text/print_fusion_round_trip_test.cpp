@@ -149,7 +149,8 @@ TEST(PrintFusionRoundTrip, LastOpOfACompositeTakesTheStatementName) {
             "}\n");
 }
 
-// The end of the last piece would be 2^63 without its limit, and this does not fit into 64 bits.
+// The end of the last piece must be limited. Otherwise it would be 2^63, which does not fit into 64
+// bits.
 TEST(PrintFusionRoundTrip, PiecesOfTheLargestExtentParse) {
   expectRoundTrip(
       parseFusion("heddle 1 fusion f(%x: i8[9223372036854775807]) {\n"
@@ -188,7 +189,8 @@ TEST(PrintFusionRoundTrip, FusionBuiltInCppParsesToTheSameFusion) {
   expectRoundTrip(std::move(b).build());
 }
 
-// The ops of the text do not tell the bounds of topk and glu, so their guards are part of the text.
+// topk and glu add guards for their sizes. The printed ops do not imply these guards, so the text
+// contains them.
 TEST(PrintFusionRoundTrip, GuardsOfCompositeOpsAreKept) {
   const Fusion fusion = parseFusion(
       "heddle 1\nfusion f(%x: f32[t, h], %k: i64) {\n"

@@ -1,5 +1,5 @@
-// Tests which attentions of a fusion become a library call, and the notes that say why others do
-// not.
+// Tests which attentions of a fusion become a library call. Also tests the notes that say why the
+// other attentions do not.
 #include "ir/segment/attention/attention.h"
 
 #include <gtest/gtest.h>
@@ -29,8 +29,8 @@ bool anyContains(const Names& texts, const std::string& part) {
   return false;
 }
 
-// Segments a fusion for a library that accepts every attention. `call` has the arguments of the
-// attention. `more` is the text after it.
+// Segments a fusion for a library that accepts every attention. `call` is the text of the arguments
+// of the attention. `more` is the text after the attention.
 SegmentedFusion withLibrary(const std::string& call, const std::string& more = "",
                             const std::string& dtype = "bf16") {
   SegmentOptions options;
@@ -131,10 +131,12 @@ TEST(AttentionCalls, NotesSayWhyAForwardStaysOps) {
   SegmentOptions options;
   options.attention = [](const Fusion&, const Attention&) { return std::string("not today"); };
   noted(segment(fusion, options), "not today");
-  EXPECT_TRUE(segment(fusion).notes.empty());  // no library was asked
+  EXPECT_TRUE(segment(fusion).notes.empty());  // there is no library that could refuse the
+                                               // attention
 }
 
-// Segments a backward of attention that returns the values `returned`. Works like withLibrary().
+// Segments the backward of an attention, which returns the values `returned`. The library accepts
+// every attention, as in withLibrary().
 SegmentedFusion backwardWithLibrary(const std::string& call, const std::string& returned,
                                     const std::string& dtype = "bf16") {
   SegmentOptions options;
@@ -218,8 +220,9 @@ TEST(AttentionCalls, BackwardThatReadsItsOwnResultStaysOps) {
       << dumpText(segmented);
 }
 
-// Returns the forward whose results the backward reads. The result of the forward is on the mesh
-// `y`, and dq, dk and dv are on the mesh `gradients`. kNoMesh: the value has no sharding.
+// Returns the result of the forward that the library call of the backward reads. The result of the
+// forward is on the mesh `y`, and dq, dk and dv are on the mesh `gradients`. kNoMesh: the value has
+// no sharding.
 ValueId forwardOnMeshes(MeshId y, MeshId gradients) {
   Fusion fusion = parseFusion(
       "heddle 1\nmesh @a = [x=2] ranks=[0, 1]\n"
