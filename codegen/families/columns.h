@@ -44,8 +44,7 @@ Computation finishColumns(const Fusion& segment, const Analysis& columns, const 
 // Divides the segment into several segments that run one after another. Use this for sizes and
 // layouts for which no kernel can compute a RowPart and sum up the columns. If column reductions
 // need values with one element per row, the first segment computes these. The next segment computes
-// the column reductions and the outputs that depend on them. All other outputs come last, because
-// they may overwrite inputs.
+// the column reductions and the outputs that depend on them. All other outputs come last.
 Sweeps columnSweeps(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents,
                     const std::vector<ExprId>& columns);
 
