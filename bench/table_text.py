@@ -115,6 +115,8 @@ def missing_list(rows: List[Row], peers_only: List[str]) -> str:
     others = [name for name in peers_only if name not in eight]
     if eight:
         others.append(f"{len(eight)} collectives and MLPs on 8 GPUs")
-    lines = [f"- For these workloads, only heddle was measured: {'; '.join(no_peer)}."] if no_peer else []
-    return "\n".join(lines + ([f"- For these workloads, only another library was measured: {'; '.join(others)}."]
-                              if others else []))
+    lines = []
+    for who, names in [("heddle", no_peer), ("another library", others)]:
+        if names:
+            lines += [f"- For these workloads, only {who} was measured:"] + [f"  - {name}" for name in names]
+    return "\n".join(lines)

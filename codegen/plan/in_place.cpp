@@ -12,24 +12,6 @@
 namespace heddle::codegen {
 namespace {
 
-// Returns whether the kernel reads the input only after the reductions, once for each index along
-// the kept axes. This is the case if no reduction, and no output with all axes, depends on the
-// input.
-bool isReadAfterReductions(const Fusion& segment, const Analysis& analysis, ValueId input) {
-  IdVector<ValueId, bool> depends(segment.values().size(), false);
-  depends[input] = true;
-  for (const Expression& expr : segment.exprs()) {
-    const bool reads = std::any_of(expr.inputs.begin(), expr.inputs.end(),
-                                   [&](ValueId operand) { return depends[operand]; });
-    if (reads && expr.op->kind == OpKind::Reduction) return false;
-    depends[expr.outputs[0]] = reads;
-  }
-  for (size_t i = 0; i < segment.outputs().size(); ++i) {
-    if (analysis.stored_in[i] == StoredIn::Loop && depends[segment.outputs()[i]]) return false;
-  }
-  return true;
-}
-
 // Returns for each value whether it depends on the input without a reduction in between.
 IdVector<ValueId, bool> dependents(const Fusion& segment, ValueId input) {
   IdVector<ValueId, bool> depends(segment.values().size(), false);
@@ -42,6 +24,20 @@ IdVector<ValueId, bool> dependents(const Fusion& segment, ValueId input) {
   return depends;
 }
 
+// Returns whether the kernel reads the input only after the reductions, once for each index along
+// the kept axes. This is the case if no reduction, and no output with all axes, depends on the
+// input. `depends` is the result of dependents().
+bool isReadAfterReductions(const Fusion& segment, const Analysis& analysis,
+                           const IdVector<ValueId, bool>& depends) {
+  for (const Expression& expr : segment.exprs()) {
+    if (expr.op->kind == OpKind::Reduction && depends[expr.inputs[0]]) return false;
+  }
+  for (size_t i = 0; i < segment.outputs().size(); ++i) {
+    if (analysis.stored_in[i] == StoredIn::Loop && depends[segment.outputs()[i]]) return false;
+  }
+  return true;
+}
+
 // Returns whether the kernel may read the input after it has stored output `output`, although the
 // output has the axes of the input. There are two cases:
 // - The input has a reduced axis, and another output is stored after the reductions and depends on
@@ -49,9 +45,9 @@ IdVector<ValueId, bool> dependents(const Fusion& segment, ValueId input) {
 // - The segment has reductions, and only other outputs depend on the input. Such outputs may be
 //   stored by a later launch (codegen/families/sweeps.h). Outputs that depend on the same input are
 //   stored by the same launch.
-bool mayReadLater(const Fusion& segment, const Analysis& analysis, ValueId input, size_t output,
-                  bool has_reduced) {
-  const IdVector<ValueId, bool> depends = dependents(segment, input);
+// `depends` is the result of dependents().
+bool mayReadLater(const Fusion& segment, const Analysis& analysis,
+                  const IdVector<ValueId, bool>& depends, size_t output, bool has_reduced) {
   const bool has_reductions =
       std::any_of(segment.exprs().begin(), segment.exprs().end(),
                   [](const Expression& expr) { return expr.op->kind == OpKind::Reduction; });
@@ -91,10 +87,11 @@ std::string whyNotInPart(const Fusion& segment, const Analysis& analysis, size_t
       return fmt::format("the kernel reads each element of %{} several times", name);
     }
   }
-  if (!has_reduced && !isReadAfterReductions(segment, analysis, in)) {
+  const IdVector<ValueId, bool> depends = dependents(segment, in);
+  if (!has_reduced && !isReadAfterReductions(segment, analysis, depends)) {
     return fmt::format("the kernel reads each element of %{} several times", name);
   }
-  if (mayReadLater(segment, analysis, in, output, has_reduced)) {
+  if (mayReadLater(segment, analysis, depends, output, has_reduced)) {
     return fmt::format("the kernel may read %{} after it has stored %{}", name, result);
   }
   const std::vector<ExprId> columns = columnReductions(segment);
