@@ -2,7 +2,9 @@
 
 Overwrites the L2 cache before each timed call. Prints one JSON object per line.
 
-    python3 bench/peers/torch_workloads.py [--eager-only] [NAME ...]
+    python3 bench/peers/torch_workloads.py [--eager-only | --max-autotune] [NAME ...]
+
+--max-autotune also times torch.compile with this mode, without CUDA graphs.
 """
 import json
 import statistics
@@ -139,6 +141,9 @@ def main():
         calls = {"eager": call}
         if "--eager-only" not in sys.argv:
             calls["torch.compile"] = torch.compile(call, dynamic=False)
+        if "--max-autotune" in sys.argv:
+            calls["torch.compile with max-autotune"] = torch.compile(
+                call, dynamic=False, mode="max-autotune-no-cudagraphs")
         for kind, timed in calls.items():
             print(json.dumps({
                 "name": f"{name}, {kind}",

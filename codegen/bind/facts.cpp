@@ -39,6 +39,7 @@ void appendFacts(const EntryNumbers& entry, std::string& facts) {
   appendClasses(entry.space, facts);
   facts += static_cast<char>(s.kind);
   appendFlag(s.exact, facts);
+  appendFlag(s.streams, facts);
   appendFlag(s.target == Target::Cuda && needsWideIndex(numbers), facts);
   for (int32_t number : {s.lanes, s.unroll, s.block, s.reduce_threads}) {
     facts.append(reinterpret_cast<const char*>(&number), sizeof(number));
@@ -50,8 +51,9 @@ void appendFacts(const EntryNumbers& entry, std::string& facts) {
 
 void appendFacts(const RowCandidate& candidate, std::string& facts) {
   const RowLayout& layout = candidate.layout;
-  for (bool flag : {candidate.looped, candidate.ahead, layout.exact, layout.shifted, layout.full,
-                    layout.bundled, layout.divided.parts > 0, layout.divided.streams}) {
+  for (bool flag :
+       {candidate.looped, candidate.ahead, layout.exact, layout.shifted, layout.full,
+        layout.bundled, layout.streams, layout.divided.parts > 0, layout.divided.streams}) {
     appendFlag(flag, facts);
   }
   for (int64_t number : {int64_t{layout.vector}, int64_t{layout.registers}, int64_t{layout.threads},

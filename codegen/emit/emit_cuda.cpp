@@ -52,6 +52,10 @@ class CudaEmitter {
     return s_.lanes == 1 || access(t).aligned_items ? "true" : "false";
   }
 
+  const char* streams(const Access& access) const {
+    return s_.streams && access.once ? ", true" : "";
+  }
+
   void declareBuffers(const Body& body, const char* prefix, int32_t unroll) {
     for (const Node& node : body.nodes) {
       if (node.kind != Node::Kind::Load) continue;
@@ -106,8 +110,8 @@ class CudaEmitter {
           out_.line(fmt::format("{}[0] = *({});", to, from));
           break;
         case LaneStride::One:
-          out_.line(fmt::format("hd::load<{}>({}, {}, {}, count);", s_.lanes, to, from,
-                                alignmentOf(node.index)));
+          out_.line(fmt::format("hd::load<{}{}>({}, {}, {}, count);", s_.lanes, streams(a), to,
+                                from, alignmentOf(node.index)));
           break;
         case LaneStride::Any:
           out_.line(fmt::format("hd::loadStrided<{}>({}, {}, {}, count);", s_.lanes, to, from,
@@ -155,8 +159,8 @@ class CudaEmitter {
         out_.line(fmt::format("*({}) = {}[0];", to, from));
         break;
       case LaneStride::One:
-        out_.line(fmt::format("hd::store{}<{}>({}, {}, {}, count);", rounds ? "Rounded" : "",
-                              s_.lanes, to, from, alignmentOf(t)));
+        out_.line(fmt::format("hd::store{}<{}{}>({}, {}, {}, count);", rounds ? "Rounded" : "",
+                              s_.lanes, streams(a), to, from, alignmentOf(t)));
         break;
       case LaneStride::Any:
         out_.line(fmt::format("hd::storeStrided<{}>({}, {}, {}, count);", s_.lanes, to, from,

@@ -89,6 +89,10 @@ std::optional<RowCandidate> chooseRows(const Space& rows, Target target, const R
 std::optional<RowCandidate> chooseWholeRows(const Space& rows, Target target,
                                             const RowDemands& demands, const KernelChoice* choice);
 
+// Cpp: does the same for rows whose elements are neighbours in memory.
+std::optional<RowCandidate> chooseCpuRows(const Space& rows, const RowDemand& demand,
+                                          const KernelChoice* choice);
+
 // Returns the parameters of a candidate. Their family is "rows", or "divided" if blocks share rows
 // (codegen/families/divide_rows.h).
 KernelChoice choiceOf(const RowCandidate& candidate, Target target);
@@ -111,6 +115,14 @@ bool hasColumns(const Space& space);
 // Returns the space with at least one reduced axis, because rows lie along the reduced axes. If
 // `space` has none, the innermost kept axis becomes a reduced axis.
 Space withRows(Space space);
+
+// Returns the number of vectors of `vector` elements in a row.
+int64_t vectorsPerRow(const Space& space, int64_t vector);
+
+// Returns whether the choice asks for a loop over the parts of a row.
+inline bool isLooped(const KernelChoice* choice) {
+  return choice != nullptr && choice->find("looped").value_or(0) != 0;
+}
 
 // Cpp: returns the number of elements of an item (codegen/plan/schedule.h), which one inner loop
 // computes.

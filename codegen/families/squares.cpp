@@ -57,7 +57,11 @@ std::optional<Axes> axesFor(const Space& space, size_t column) {
     ++exchanged;
   }
   if (!row) return std::nullopt;
-  return Axes{column, *row, exchanged};
+  // Squares read a tensor that is not exchanged along `column`, which must be its shorter stride.
+  const bool suits = std::ranges::all_of(space.tensors, [&](const SpaceTensor& tensor) {
+    return tensor.strides[*row] <= 1 || tensor.strides[*row] >= tensor.strides[column];
+  });
+  return suits ? std::optional(Axes{column, *row, exchanged}) : std::nullopt;
 }
 
 std::optional<Axes> axesOf(const Space& space) {
@@ -69,7 +73,7 @@ std::optional<Axes> axesOf(const Space& space) {
           return isContiguous(tensor, column) || (!tensor.output && tensor.strides[column] == 0);
         });
     if (needs_no_square) return std::nullopt;
-    const std::optional<Axes> axes = axesFor(space, column);
+    const auto axes = axesFor(space, column);
     if (axes && (!best || axes->exchanged < best->exchanged)) best = axes;
   }
   return best;
@@ -361,10 +365,9 @@ std::optional<SquarePlan> planSquares(const Space& space, Target target,
   schedule.lanes = cuda ? std::min(vectorFor(plan.space), most) : 1;
   schedule.lanes = static_cast<int32_t>(powerOf(choice, "vector", schedule.lanes, schedule.lanes));
   schedule.chunk = schedule.lanes;
-  constexpr int64_t kMostPerTile = int64_t{1} << 40;
-  schedule.items_per_tile = numberOf(choice, "items_per_tile", kMostPerTile, kSquaresPerTile);
+  schedule.items_per_tile = numberOf(choice, "items_per_tile", int64_t{1} << 40, kSquaresPerTile);
   const int64_t row_extent = plan.space.extents[rank - 2];
-  const int64_t column_extent = plan.space.extents[rank - 1];
+  const int64_t column_extent = plan.space.extents.back();
   square.vector = schedule.lanes;
   square.exact = row_extent % square.vector == 0 && column_extent % square.vector == 0;
   square.full = row_extent % square.edge == 0 && column_extent % square.edge == 0;
@@ -380,13 +383,10 @@ std::optional<SquarePlan> planSquares(const Space& space, Target target,
 }
 
 KernelChoice choiceOf(const SquarePlan& plan) {
-  KernelChoice choice{"squares", {}};
-  if (plan.schedule.target == Target::Cuda) {
-    choice.parameters = {{"edge", plan.layout.edge}, {"vector", plan.layout.vector}};
-  } else {
-    choice.set("items_per_tile", plan.schedule.items_per_tile);
+  if (plan.schedule.target == Target::Cpp) {
+    return {"squares", {{"items_per_tile", plan.schedule.items_per_tile}}};
   }
-  return choice;
+  return {"squares", {{"edge", plan.layout.edge}, {"vector", plan.layout.vector}}};
 }
 
 std::optional<TileProgram> buildSquares(const Fusion& segment, const Analysis& analysis,

@@ -18,10 +18,12 @@ class Divider {
         values_(rowValuesOf(segment, analysis)) {}
 
   // Creates the segments of the reductions first, then the segments of outputs along the row, and
-  // last the segments of outputs with one element per row. No segment then reads an input whose
-  // memory an earlier segment has overwritten.
+  // last the segments of the other outputs with one element per row. The segment of a reduction
+  // also computes the values per row that depend on it, so that later sweeps need not compute them
+  // for each element. No segment reads an input whose memory an earlier segment has overwritten.
   Sweeps run() {
     Sweeps sweeps;
+    std::set<ValueId> stored;  // outputs of earlier segments
     for (const std::vector<ExprId>& reductions : values_.reductions) {
       std::vector<ValueId> results;
       for (ExprId id : reductions) results.push_back(segment_.expr(id).outputs[0]);
@@ -31,14 +33,16 @@ class Divider {
         results.push_back(segment_.expr(pair.second).outputs[0]);
       }
       for (const std::vector<ValueId>& list : connected(results)) {
-        sweeps.segments.push_back(parts_.part({}, list));
+        const Finished finished = finish(list);
+        sweeps.segments.push_back(parts_.part(finished.outputs, finished.temporaries));
+        stored.insert(finished.outputs.begin(), finished.outputs.end());
       }
       parts_.keep();
     }
     for (bool per_row : {false, true}) {
       std::vector<ValueId> outputs;
       for (ValueId id : segment_.outputs()) {
-        if (values_.per_row[id] == per_row) outputs.push_back(id);
+        if (values_.per_row[id] == per_row && !stored.contains(id)) outputs.push_back(id);
       }
       for (const std::vector<ValueId>& list : connected(outputs)) {
         sweeps.segments.push_back(parts_.part(list, {}));
@@ -50,6 +54,80 @@ class Divider {
   }
 
  private:
+  // What the segment of some reductions stores.
+  struct Finished {
+    std::vector<ValueId> outputs;      // outputs of the complete segment
+    std::vector<ValueId> temporaries;  // values that later segments read
+  };
+
+  // Returns what the segment of the reductions `results` stores. It computes each value per row
+  // that depends on `results`, but on no other reduction whose result is not kept yet.
+  Finished finish(const std::vector<ValueId>& results) const {
+    IdVector<ValueId, bool> own(segment_.values().size(), false);  // computed after the reductions
+    for (ValueId id : results) own[id] = true;
+    for (const Expression& expr : segment_.exprs()) {
+      const ValueId result = expr.outputs[0];
+      if (expr.op->kind == OpKind::Reduction || !values_.per_row[result]) continue;
+      const auto is_known = [&](ValueId input) {
+        return own[input] || parts_.isKept(input) ||
+               (values_.per_row[input] && values_.level[input] == 0);
+      };
+      own[result] = std::ranges::all_of(expr.inputs, is_known) &&
+                    std::ranges::any_of(expr.inputs, [&](ValueId input) { return own[input]; });
+    }
+    Finished finished;
+    finished.outputs = storedEarly(own);
+    IdVector<ValueId, bool> read(segment_.values().size(), false);  // by later segments
+    for (const Expression& expr : segment_.exprs()) {
+      if (own[expr.outputs[0]]) continue;
+      for (ValueId input : expr.inputs) read[input] = true;
+    }
+    for (ValueId id : segment_.outputs()) {
+      const bool is_early = std::ranges::find(finished.outputs, id) != finished.outputs.end();
+      read[id] = read[id] || !is_early;
+    }
+    for (ValueId id : segment_.values().ids()) {
+      if (own[id] && read[id]) finished.temporaries.push_back(id);
+    }
+    return finished;
+  }
+
+  // Returns the outputs in `own` that the segment of a reduction may store. Such an output may have
+  // the memory of an input, so later segments must not read an input on which the output depends.
+  // They read the values in `own` as temporaries.
+  std::vector<ValueId> storedEarly(const IdVector<ValueId, bool>& own) const {
+    IdVector<ValueId, bool> read(segment_.values().size(), false);  // by later segments
+    for (ValueId id : segment_.outputs()) read[id] = true;
+    for (ExprId id : segment_.exprs().ids().reversed()) {
+      const Expression& expr = segment_.expr(id);
+      if (own[expr.outputs[0]] || !read[expr.outputs[0]]) continue;
+      for (ValueId input : expr.inputs) read[input] = true;
+    }
+    const auto is_read = [&](ValueId input) { return read[input] && values_.per_row[input]; };
+    std::vector<ValueId> early;
+    for (ValueId id : segment_.outputs()) {
+      if (own[id] && std::ranges::none_of(inputsOf(id), is_read)) early.push_back(id);
+    }
+    return early;
+  }
+
+  // Returns the inputs of the segment from which the value is computed after the reductions.
+  std::vector<ValueId> inputsOf(ValueId value) const {
+    IdVector<ValueId, bool> wanted(segment_.values().size(), false);
+    wanted[value] = true;
+    for (ExprId id : segment_.exprs().ids().reversed()) {
+      const Expression& expr = segment_.expr(id);
+      const ValueId result = expr.outputs[0];
+      if (!wanted[result] || expr.op->kind == OpKind::Reduction) continue;
+      for (ValueId input : expr.inputs) wanted[input] = true;
+    }
+    std::vector<ValueId> inputs;
+    for (ValueId id : segment_.inputs()) {
+      if (wanted[id]) inputs.push_back(id);
+    }
+    return inputs;
+  }
+
   // Returns whether the value has all kept axes (if `per_row` is true), or all axes of the space.
   bool hasAllAxes(ValueId id, bool per_row) const {
     const std::vector<AxisId>& axes = analysis_.axes[id];

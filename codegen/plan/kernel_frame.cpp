@@ -207,6 +207,8 @@ class FrameBuilder {
     access.dtype = tensor.dtype;
     access.output = tensor.output;
     access.aligned_items = hasAlignedItems(tensor, numbers_);
+    access.once =
+        std::find(tensor.strides.begin(), tensor.strides.end(), 0) == tensor.strides.end();
     if (tensor.isInWorkspace()) {
       access.kept_offset = addSize(fmt::format("base{}", t), value(Kind::Base, t));
       // Each split (Schedule::splits) or part of ColumnSums stores partial results of its own.

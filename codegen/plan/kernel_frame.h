@@ -76,6 +76,9 @@ struct Access {
   // CUDA: hasAlignedItems() (codegen/plan/argument_value.h). The kernel may then load items as
   // vectors.
   bool aligned_items = false;
+  // Each element belongs to one position in the space: no axis has the stride 0. The kernel then
+  // has no later use for the cache line of an element.
+  bool once = false;
 };
 
 // The coordinate of an item (codegen/plan/schedule.h) along one axis of the space. `value` computes

@@ -42,6 +42,9 @@ struct Schedule {
   int32_t reduce_threads = 1;
   int64_t splits = 1;
   int64_t items_per_tile = 1;
+  // CUDA, pointwise: the cache lines of elements that the kernel accesses once (Access::once) are
+  // the first to leave the L2 cache.
+  bool streams = false;
 
   // Returns the axis of `space` along which lanes run.
   size_t laneAxis(const Space& space) const;

@@ -327,4 +327,51 @@ Space coalesce(const Fusion& segment, const Analysis& analysis, const AxisExtent
   return space;
 }
 
+bool isFull(const SpaceTensor& t, const Space& space) {
+  for (size_t i = 0; i < space.extents.size(); ++i) {
+    if (t.strides[i] == 0 && space.extents[i] > 1) return false;
+  }
+  return true;
+}
+
+bool isAligned(const Space& space, size_t axis, int32_t width) {
+  return std::all_of(space.tensors.begin(), space.tensors.end(), [&](const SpaceTensor& t) {
+    if (t.strides[axis] == 0) return true;  // not loaded as vectors
+    const int64_t bytes = std::min<int64_t>(width * sizeOf(t.dtype), kFullAlignment);
+    for (size_t i = 0; i < space.extents.size(); ++i) {
+      if (i != axis && t.strides[i] % width != 0) return false;
+    }
+    return t.alignment % bytes == 0;
+  });
+}
+
+bool lanesAlongReduced(const Space& space) {
+  constexpr int64_t kFewLanes = 32;
+  size_t kept = space.kept - 1;
+  size_t reduced = space.extents.size() - 1;
+  const bool is_generated = std::all_of(space.tensors.begin(), space.tensors.end(),
+                                        [&](const auto& t) { return t.strides[reduced] == 0; });
+  if (is_generated && space.extents[reduced] > 1) return space.extents[kept] < kFewLanes;
+  double votes = 0;
+  for (const SpaceTensor& t : space.tensors) {
+    double bytes = static_cast<double>(sizeOf(t.dtype));
+    for (size_t i = 0; i < space.extents.size(); ++i) {
+      if (t.strides[i] != 0) bytes *= static_cast<double>(space.extents[i]);
+    }
+    auto rank = [&](size_t axis) {
+      return t.strides[axis] == 0 || space.extents[axis] == 1 ? INT64_MAX : t.strides[axis];
+    };
+    if (rank(reduced) < rank(kept)) votes += bytes;
+    if (rank(reduced) > rank(kept)) votes -= bytes;
+  }
+  return votes > 0 || (votes == 0 && space.extents[kept] < kFewLanes);
+}
+
+bool hasLookups(const Space& space) {
+  return !space.indexed.empty() &&
+         std::any_of(space.tensors.begin(), space.tensors.end(), [](const SpaceTensor& t) {
+           return !t.output && (t.dtype == DType::I32 || t.dtype == DType::I64);
+         });
+}
+
 }  // namespace heddle::codegen

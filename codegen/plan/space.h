@@ -102,4 +102,19 @@ Space coalesce(const Fusion& segment, const Analysis& analysis, const AxisExtent
 // Returns whether a kernel over this space has nothing to store.
 bool isEmpty(const Space& space);
 
+// Returns whether the tensor has an element for each element of the space. All other tensors are
+// smaller, because they are repeated along an axis.
+bool isFull(const SpaceTensor& t, const Space& space);
+
+// Returns whether every vector of `width` elements along the axis begins at an aligned address.
+bool isAligned(const Space& space, size_t axis, int32_t width);
+
+// Returns whether lanes should run along the innermost reduced axis. The alternative is the
+// innermost kept axis. Each tensor votes for the axis along which it has the smaller stride, with
+// its number of bytes as weight. If no tensor has the reduced axis, only the kept extent counts.
+bool lanesAlongReduced(const Space& space);
+
+// Returns whether loads may have to wait for indices that are loaded before them.
+bool hasLookups(const Space& space);
+
 }  // namespace heddle::codegen

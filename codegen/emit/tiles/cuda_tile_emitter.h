@@ -67,7 +67,10 @@ class CudaTileEmitter {
   void loadEarly(const LoadTile& load);
   void loadTogether(const std::vector<LoadTile>& loads);
   void findLastItem();
-  const char* streams() const { return is_last_sweep_ && layout_.divided.streams ? ", true" : ""; }
+  const char* streams(const Access& access) const {
+    const bool is_last = is_last_sweep_ && layout_.divided.streams;
+    return is_last || (layout_.streams && access.once) ? ", true" : "";
+  }
 
   // Writes the variables that say which row this thread processes, and which share of the vectors
   // of the row.
@@ -326,8 +329,8 @@ class CudaTileEmitter {
         break;
       case LaneStride::One:
         out_.line(fmt::format("hd::load{}<{}{}>({}, {}, {}, {});",
-                              loadsPairs(load) ? "Part" : part(), layout_.vector, streams(), name,
-                              from, alignmentOf(access),
+                              loadsPairs(load) ? "Part" : part(), layout_.vector, streams(access),
+                              name, from, alignmentOf(access),
                               loadsPairs(load) ? "0, count" : elements()));
         break;
       case LaneStride::Any:

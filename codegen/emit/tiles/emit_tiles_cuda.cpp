@@ -344,8 +344,8 @@ void CudaTileEmitter::writeStore(int tensor, bool rounds) {
       break;
     case LaneStride::One:
       out_.line(fmt::format("hd::store{}{}<{}{}>({}, out{}, {}, {});", rounds ? "Rounded" : "",
-                            part(), layout_.vector, streams(), to, tensor, alignmentOf(access),
-                            elements()));
+                            part(), layout_.vector, streams(access), to, tensor,
+                            alignmentOf(access), elements()));
       break;
     case LaneStride::Any:
       out_.line(fmt::format("hd::storeStrided<{}>({}, out{}, {}, count);", layout_.vector, to,

@@ -113,5 +113,15 @@ TEST(SquaresSimt, SquaresNeedTheirBarrier) {
   EXPECT_NE(cases.run(0, 1, kRoundings, first), "");
 }
 
+// A square would read the input along its longer stride.
+TEST(SquaresSimt, SteppedSlicesAreLoops) {
+  Cases cases;
+  cases.add("%x: f32[n, m]) { %y = neg(%x) return %y", {{{70, 90}, {300, 3}}},
+            {{"n", 70}, {"m", 90}});
+  cases.compile();
+  EXPECT_EQ(cases.entry(0), "heddle_kernel");
+  EXPECT_EQ(cases.run(0, 0, 0), "");
+}
+
 }  // namespace
 }  // namespace heddle::codegen::squares_simt_test
