@@ -24,9 +24,9 @@ enum class ErrorCode : uint8_t {
 // Returns the name of a code, such as "out of memory".
 const char* nameOf(ErrorCode code);
 
-// The base of all errors that heddle throws. A message names the op, the value or the instruction,
-// and states what was found and what was expected. It also gives the source line if the line is
-// known.
+// The base of all errors that heddle throws. The message says what happened. If they are known, it
+// also names the op, value or instruction and the source line, and states what was found and what
+// was expected.
 class Error : public std::runtime_error {
  public:
   Error(const std::string& message, ErrorCode code) : std::runtime_error(message), code_(code) {}

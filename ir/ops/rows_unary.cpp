@@ -14,7 +14,8 @@ const Scalar kBetaThreshold[] = {1.0, 20.0};
 
 int64_t same(const int64_t* a) { return a[0]; }
 
-// Returns the rows of ops that are exact in every type: casts, signs, rounding and tests.
+// Returns the rows of casts and of ops that need no function of the math library: signs, rounding,
+// tests such as isnan, and similar ops.
 std::vector<OpDef> exactOps() {
   return {
       Row(
