@@ -118,8 +118,8 @@ ValueId ones(FusionBuilder& b, std::vector<Size> sizes, DType dtype = DType::F32
 // start, stop and step are integers, otherwise f32. The numbers are computed in f64 if one of the
 // three is not an integer and the dtype is a float type, otherwise in i64. If none of the three is
 // a float, `start` and `stop` may be expressions of sizes and scalars. `step` must always be a
-// number. The sign of `step` may not lead from start to stop. If a bound is such an expression, the
-// result then has no elements. If all bounds are numbers, this is an error, as in PyTorch.
+// number. A `step` that leads away from `stop` is an error if all bounds are numbers, as in
+// PyTorch. If a bound is an expression, such a step gives no elements.
 using ArangeBound = std::variant<Size, double>;
 ValueId arange(FusionBuilder& b, const ArangeBound& start, const ArangeBound& stop,
                const ArangeBound& step = Size(1), std::optional<DType> dtype = {});
@@ -152,8 +152,8 @@ struct Sorted {
 Sorted sort(FusionBuilder& b, ValueId x, int64_t axis = -1, bool descending = false);
 // torch.topk. The result is sorted, and equal values are in the order of their indices. `k` may be
 // an expression of sizes and scalars. Every run then checks that k is at most the extent of the
-// axis, and at most `most` if given. With `most`, the sort returns only the first `most` indices of
-// each line, which saves time and memory if `most` is small.
+// axis, and at most `most` if given. With `most`, the sort returns only the first `most` indices
+// along the axis, which saves time and memory if `most` is small.
 Sorted topk(FusionBuilder& b, ValueId x, const Size& k, int64_t axis = -1, bool largest = true,
             std::optional<int64_t> most = {});
 
@@ -171,11 +171,11 @@ struct Philox {
 };
 // Returns i64 elements with the bits W.
 ValueId randomBits(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox);
-// Returns uniform numbers in [low, high). low and high are first rounded to `dtype`. u is a uniform
-// number in [0, 1). It has as many random bits as the mantissa of `dtype` (with the implicit bit).
-// An element is low + u * (high - low). If high - low is infinite, the element is u * high + (1 -
-// u) * low. Each element is computed in f64, limited to the largest number of `dtype` below high,
-// and rounded once. The values of u:
+// Returns uniform numbers in [low, high), or only low if low equals high. low and high are first
+// rounded to `dtype`. u is a uniform number in [0, 1). It has as many random bits as the mantissa
+// of `dtype` (with the implicit bit). An element is low + u * (high - low). If high - low is
+// infinite, the element is u * high + (1 - u) * low. Each element is computed in f64, limited to
+// the largest number of `dtype` below high, and rounded once. The values of u:
 //   f32: (w >> 8) * 2^-24      f64: (W >> 11) * 2^-53, W unsigned
 //   f16: (w >> 21) * 2^-11     bf16: (w >> 24) * 2^-8
 ValueId uniform(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox, double low = 0,

@@ -48,9 +48,9 @@ class FusionBuilder {
   // for a second default, and for a negative default of a size.
   void sizeDefault(const std::string& symbol, int64_t value);
   // Returns the value of a scalar as a size, for the sizes of ops: sizeFrom(n) + 1. The scalar is
-  // an integer input, or computed from integer inputs and sizes. A tensor without axes may be an
-  // input too; its value must then be in host memory in every run. Throws UserError for other
-  // values.
+  // an integer input, or is computed from integer inputs and sizes. Such an input may also be a
+  // tensor without axes; the caller must then pass it in host memory in every run. Throws UserError
+  // for other values.
   Size sizeFrom(ValueId scalar) const;
   // Requires that a scalar input equals a size in every run.
   void requireEqual(ValueId scalar, Size size);

@@ -27,7 +27,8 @@ std::string meshRanksViolation(const DeviceMesh& mesh);
 // Checks whether one more mesh may be declared after `meshes`.
 std::string meshCountViolation(const Meshes& meshes);
 std::string meshNameViolation(const Meshes& meshes, const std::string& name);
-// Checks a mesh that is declared after `meshes` with all functions above.
+// Checks a mesh that is declared after `meshes` with all functions above. A mesh with an empty list
+// of ranks counts as one without a list.
 std::string meshViolation(const Meshes& meshes, const DeviceMesh& mesh);
 
 std::string extentViolation(const IterDomain& axis);
