@@ -14,8 +14,8 @@ const Scalar kBetaThreshold[] = {1.0, 20.0};
 
 int64_t same(const int64_t* a) { return a[0]; }
 
-// Returns the rows of casts and of ops that need no function of the math library: signs, rounding,
-// tests such as isnan, and similar ops.
+// Returns the rows of ops that compute exact results, which are only rounded to the dtype: casts,
+// signs, rounding to integers, tests such as isnan, and bitwise_not.
 std::vector<OpDef> exactOps() {
   return {
       Row(
