@@ -30,20 +30,21 @@ struct SizeDecisions {
 };
 
 // Returns the decisions for the sizes of a run. `sizes` must also contain the values of the scalars
-// that sizes use, such as `%n`. Throws UserError if a symbolic size has no value. Exception: the
-// symbolic size may be the value of a scalar that no size of the fusion contains.
+// that sizes use, such as `%n`. Throws UserError if a symbolic size has no value. Exception: a
+// symbolic size that is the value of a scalar needs no value if no size of the fusion contains this
+// scalar.
 SizeDecisions decideSizes(const Fusion& fusion, const SizeBindings& sizes);
 
 // Returns the fusion with the decisions applied. The result has no symbolic sizes.
-//  - A symbolic size that is 1 becomes the constant 1. The builder then broadcasts the axes of this
-//    size.
+//  - A symbolic size that is 1 becomes the constant 1. FusionBuilder (ir/graph/builder.h) then
+//    broadcasts the axes of this size.
 //  - All other symbolic sizes become ordinary symbols, and their axes do not broadcast. If an op
-//    needs two such axes to have equal sizes, the builder adds a guard, a condition that every run
-//    checks.
+//    needs two such axes to have equal sizes, FusionBuilder adds a guard, a condition that every
+//    run checks.
 //  - If a reshape whose sizes depend on scalars both splits and merges axes, it becomes two
 //    reshapes. Usually the first one only splits axes, and the second one only merges axes. If no
 //    such splits exist, the first one merges a group of axes that the second one splits. Guards
-//    require that every split axis is a multiple of its parts.
+//    check in every run that each split axis is divisible by its parts.
 //  - Annotations are remapped or dropped (Fusion::inheritAnnotations()).
 //  - If a symbolic size is the value of a scalar %n, and is 1, a guard requires %n == 1 in every
 //    run.

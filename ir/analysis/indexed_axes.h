@@ -15,8 +15,9 @@ struct IndexedAxis {
   static constexpr int kByValue = -1;
   int output_axis = kByValue;
   // true: the operand's index equals the output's index. Operand and output are then split over
-  // devices in the same way. false: every rank needs the unsplit axis. The exception is an
-  // expression for which looksUpInBlocks() (ir/analysis/shardable_axes.h) is true.
+  // devices in the same way. false: every rank needs the unsplit axis. Exception: if
+  // looksUpInBlocks() (ir/analysis/shardable_axes.h) is true for the expression, a rank needs only
+  // its block.
   bool together = false;
   bool reversed = false;  // flip: the operand's index is extent - 1 - the output's index
   Size low;               // pad: the operand's index is the output's index - low

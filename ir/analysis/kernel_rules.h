@@ -21,8 +21,7 @@ namespace heddle {
 //     outer product of a value x with itself, because it would read x[i] and x[j].
 //  3. The operand of each reduction has all axes of the space. All reductions reduce the same axes,
 //     except *column reductions*, which reduce exactly the other axes. Rules for column reductions:
-//      - If a value depends on a column reduction, it has no axis that this reduction reduces. The
-//        kernel only stores such values.
+//      - If a value depends on a column reduction, it has no axis that this reduction reduces.
 //      - No tensor of the kernel is sharded.
 //      - The parts into which code generation divides the kernel (KernelQuestion::parts()) satisfy
 //        these rules too.
@@ -32,8 +31,8 @@ namespace heddle {
 //     expressions that ends with the value. A sweep computes the reductions whose operands have the
 //     same level. A kernel has at most kMostKernelSweeps such sweeps, and possibly a last sweep
 //     that computes outputs along the row. If a kernel has several sweeps, each of them must be
-//     possible on its own. The tensors, generated values and earlier results that a sweep reads
-//     must therefore together have all axes of the space.
+//     possible on its own. The tensors, the earlier results and the values of expand, full and iota
+//     that a sweep reads must therefore together have all axes of the space.
 //  5. A stored value has all axes of the space, or exactly the axes that are not reduced. A value
 //     that depends on a column reduction has exactly the reduced axes. A kernel can compute a value
 //     with any other set of axes, but cannot store it.

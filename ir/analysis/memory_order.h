@@ -57,9 +57,10 @@ std::optional<AxisOrder> elementOrder(const Fusion& fusion, ValueId id);
 // next collective may need padding of a different size.
 std::optional<AxisOrder> memoryOrder(const Fusion& fusion, ValueId id);
 
-// Returns whether the result `to` of an all-to-all has gaps. Returns false for every other step. An
-// all-to-all transfers blocks of equal size. If the joined blocks may be uneven, they are therefore
-// padded. The padding becomes gaps if the joined axis is not the outermost axis in memory.
+// Returns whether the result `to` of an all-to-all has gaps. `from` is the sharding of its operand.
+// Returns false for every other step. An all-to-all transfers blocks of equal size. If the joined
+// blocks may be uneven, they are therefore padded. The padding becomes gaps if the joined axis is
+// not the outermost axis in memory.
 bool hasGaps(const ReshardStep& step, const Sharding& from, const TensorView& to);
 
 // Returns the value of which `id` is a permuted view, or `id` if it is no permuted view. A permuted

@@ -219,7 +219,7 @@ std::vector<ReshapeDecision> decideReshapes(const Fusion& fusion, const SizeBind
 
 // Computes the sizes from left to right. The size of a merged axis is the product of its operand
 // axes. Every other axis between the reshapes is the last part of an operand or result axis. Its
-// size is that axis divided by the earlier parts.
+// size is the size of that operand or result axis, divided by the sizes of the earlier parts.
 std::vector<Size> sizesBetween(const ReshapeDecision& decision, const std::vector<Size>& in,
                                const std::vector<Size>& out) {
   const std::vector<Between> axes = axesBetween(decision, in.size());

@@ -24,7 +24,7 @@ struct AxisStep {
 struct ReshapeDecision {
   enum class Kind : uint8_t {
     Steps,  // `first` and `then` contain the steps
-    Open,   // the sizes are unknown or do not fit, so the reshape stays as it is
+    Open,   // a size has no value, or the numbers of elements differ: the reshape stays as it is
     Empty,  // the tensor has no elements, so its sizes decide no steps: the reshape stays as it is
   };
   std::string value;  // the name of the result

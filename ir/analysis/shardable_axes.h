@@ -15,8 +15,8 @@ namespace heddle {
 //    3] -> [24] over 4 devices: a device has 2 of 8 rows, which are 6 of 24 elements.
 //  - take, take_along_axis: the axis from which the index selects. It becomes an additional axis of
 //    the space, which is reduced by a sum. A rank looks up the indices that are in its block and
-//    gives -0.0 (integers: 0) for all others. Tensors of f8 types are excluded, because f8 elements
-//    cannot be summed.
+//    gives -0.0 (integers: 0) for all others, so that the sum over the ranks is the selected
+//    element. Tensors of f8 types are excluded, because f8 elements cannot be summed.
 //  - scatter, scatter_add: the axis along which the index says where to write. A rank writes the
 //    elements whose index is in its block.
 struct ShardableAxes {

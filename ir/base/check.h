@@ -10,8 +10,7 @@
 
 namespace heddle {
 
-// Throw an error. These functions are not inline, so that a check adds only one branch to the code
-// of its caller.
+// Throw an error. These functions are not inline, which keeps the code of every check small.
 [[noreturn]] void throwUserError(const std::string& message,
                                  ErrorCode code = ErrorCode::InvalidArgument);
 [[noreturn]] void throwInternalError(const char* file, int line, const char* condition,
@@ -21,14 +20,14 @@ template <class... Args>
 [[noreturn]] void userError(fmt::format_string<Args...> format, Args&&... args) {
   throwUserError(fmt::format(format, std::forward<Args>(args)...));
 }
-// Throws a UserError with a code other than InvalidArgument.
+// Throws a UserError with the given code. userError() gives its error the code InvalidArgument.
 template <class... Args>
 [[noreturn]] void userErrorWith(ErrorCode code, fmt::format_string<Args...> format,
                                 Args&&... args) {
   throwUserError(fmt::format(format, std::forward<Args>(args)...), code);
 }
 
-// Returns the error with other text and the same code.
+// Returns an error with the text `text` and the code of `error`.
 inline UserError withText(const UserError& error, const std::string& text) {
   return UserError(text, error.code());
 }

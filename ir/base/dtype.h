@@ -7,8 +7,9 @@
 
 namespace heddle {
 
-// Element types. heddle rounds or wraps the result of every op to the dtype of the result, even if
-// a kernel keeps it in registers. Rules for some types:
+// Element types. heddle rounds or wraps the result of every op to its dtype, even if a kernel keeps
+// the result in registers. Exception: an attention that cuDNN computes is rounded in other places.
+// Rules for some types:
 //  - F16 and BF16: heddle computes in f32 and rounds each result to nearest even.
 //  - U8, I8 and I32: heddle computes in i64, and each result wraps to its type.
 //  - F8E4M3 and F8E5M2: only casts, data movement and matrix products accept them. F8E4M3 has no
@@ -30,7 +31,7 @@ std::optional<DType> dtypeFromName(std::string_view text);
 bool isFloat(DType dtype);
 bool isFloat8(DType dtype);
 
-// The lowest and highest value of an integer type, or 0 and 1 for bool.
+// The lowest and highest value of an integer type, or 0 and 1 for bool. rangeOf() refuses floats.
 struct IntRange {
   int64_t lowest;
   int64_t highest;
@@ -56,7 +57,8 @@ float floatFromF8e4m3(uint8_t bits);
 uint8_t f8e5m2FromFloat(float value);
 float floatFromF8e5m2(uint8_t bits);
 
-// The value of a scalar. Scalars are in host memory.
+// One number in host memory: the value of a scalar (a value of a fusion that is computed on the
+// host), or one element of a tensor.
 using Scalar = std::variant<bool, int64_t, double>;
 
 double toDouble(const Scalar& scalar);

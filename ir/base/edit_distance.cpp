@@ -20,8 +20,8 @@ size_t editDistance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-// If the lengths of the name and of a candidate differ a lot, the two are not close. The function
-// then does not compute their distance.
+// The distance is at least the difference of the lengths. The function therefore skips a candidate
+// if the lengths alone differ too much.
 std::string suggestionFor(std::string_view name, const std::vector<std::string_view>& candidates) {
   std::string_view nearest;
   size_t best = name.size() + 1;

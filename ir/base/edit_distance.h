@@ -13,7 +13,7 @@ namespace heddle {
 size_t editDistance(std::string_view a, std::string_view b);
 
 // Returns "; the nearest name is 'NAME'", which can end an error message. Returns "" if `name`
-// differs from every candidate in more than a third of the letters.
+// differs from every candidate in more than a third of the letters of the longer text.
 std::string suggestionFor(std::string_view name, const std::vector<std::string_view>& candidates);
 
 }  // namespace heddle

@@ -10,12 +10,12 @@ namespace heddle {
 enum class ErrorCode : uint8_t {
   InvalidArgument,  // a wrong argument, option, file or environment
   Parse,            // the text of a fusion, of a host program or of an option is malformed
-  Type,             // a dtype or a kind of value is not the expected one
+  Type,             // a wrong dtype, or a scalar in place of a tensor, or the reverse
   ShapeMismatch,    // the number of axes, a size or strides are not the expected ones
   Unsupported,      // a device, a library or this build cannot do what was requested
   OutOfMemory,      // memory of a device or of the host is exhausted
   DeviceLost,       // the device fails every later call of this process
-  RankLost,         // another rank of the job has failed, stopped or ended
+  RankLost,         // another rank of the job has failed, does not respond, or has ended
   Deadlock,         // the ranks wait for each other
   CompileFailure,   // a compiler has rejected the text of a kernel, or could not run
   Internal,         // a bug in heddle
@@ -24,9 +24,9 @@ enum class ErrorCode : uint8_t {
 // Returns the name of a code, such as "out of memory".
 const char* nameOf(ErrorCode code);
 
-// The base of all errors that heddle throws. A message names the op, the value or the instruction,
-// and states what was found and what was expected. It also gives the source line if the line is
-// known.
+// The base of all errors that heddle throws. The message says what happened: usually what was found
+// and what was expected. It also names the op, the value or the instruction, and the source line,
+// as far as they are known.
 class Error : public std::runtime_error {
  public:
   Error(const std::string& message, ErrorCode code) : std::runtime_error(message), code_(code) {}

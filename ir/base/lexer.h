@@ -35,9 +35,9 @@ struct Token {
 
 // A cursor over the tokens of one text. All parsers read from it.
 //
-// Errors: UserError "<origin>:<line>:<column>: found 'x', expected y". `text` may contain any
-// bytes. If a byte cannot start a token, the constructor throws UserError with the position of this
-// byte.
+// Errors: UserError "<origin>:<line>:<column>: found 'x', expected y". `origin` is the name of the
+// text in these messages, such as the path of a file. `text` may contain any bytes. The constructor
+// throws UserError with a position if the bytes do not form tokens.
 class TokenStream {
  public:
   // The deepest nesting that parsers accept. The limit prevents a stack overflow, because parsers

@@ -19,8 +19,8 @@ void checkSkippedPasses(const std::vector<std::string>& skip,
 // names the pass and contains the message of `error`.
 [[noreturn]] void passIsWrong(std::string_view pass, const std::exception& error);
 
-// Calls work() and returns its result. Reports the duration in seconds to options.timing, as the
-// duration of the pass `name`.
+// Calls work() and returns its result. If options.timing is set, reports the duration in seconds to
+// it, as the duration of the pass `name`.
 template <class Work>
 auto timedPass(const PassOptions& options, std::string_view name, const Work& work) {
   const auto start = std::chrono::steady_clock::now();
@@ -32,7 +32,7 @@ auto timedPass(const PassOptions& options, std::string_view name, const Work& wo
 
 // Runs passes one by one. The options state which passes to skip, and whether to time, dump and
 // verify. Ir is Fusion (ir/graph/fusion.h) or host::Program (host/program/program.h). The options
-// must outlive the driver.
+// must outlive the driver. `same` compares two Irs, and `print` returns the text form.
 template <class Ir>
 class PassDriver {
  public:

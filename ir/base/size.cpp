@@ -26,11 +26,11 @@ struct Size::Node {
 
 namespace {
 
-// Functions that walk over an expression remember the visited nodes that have at least this many
-// operators, and skip them the next time. For smaller nodes, a second visit is cheaper.
+// Functions that walk over an expression remember each visited node that has at least this many
+// operators, and do not walk over it again. For smaller nodes, a second visit is cheaper.
 constexpr int64_t kShared = 64;
-// Sums of at least this number of operators are shortened. Short sums keep the form in which the
-// user or a pass wrote them.
+// A sum is shortened if its operands have at least this many operators together. Short sums keep
+// the form in which the user or a pass wrote them.
 constexpr int64_t kLongSum = 8;
 constexpr int64_t kMostOperators = int64_t{1} << 62;
 constexpr int32_t kMostDepth = 4000;
@@ -71,8 +71,9 @@ std::optional<Size> grownSum(const Size& a, const Size& b) {
   return last ? std::optional(a.lhs() + *last) : std::nullopt;
 }
 
-// Returns `a kind b`, or nullopt on overflow or division by zero. FloorDiv rounds toward minus
-// infinity, and CeilDiv toward plus infinity. The result of Mod has the sign of b.
+// Returns the result of the operation `kind` on a and b, or nullopt on overflow or division by
+// zero. FloorDiv rounds toward minus infinity, and CeilDiv toward plus infinity. The result of Mod
+// has the sign of b.
 std::optional<int64_t> apply(Size::Kind kind, int64_t a, int64_t b) {
   int64_t r = 0;
   switch (kind) {
@@ -107,8 +108,8 @@ std::optional<int64_t> apply(Size::Kind kind, int64_t a, int64_t b) {
   HEDDLE_CHECK(false, "size kind {} has no operands", static_cast<int>(kind));
 }
 
-// Returns a simpler form of `a kind b`, without knowing the values of symbols. Returns nullopt if
-// no rule applies.
+// Returns a simpler form of the operation `kind` on a and b, which is equal for all values of the
+// symbols. Returns nullopt if no rule applies.
 std::optional<Size> simplify(Size::Kind kind, const Size& a, const Size& b) {
   using K = Size::Kind;
   if (kind == K::Given) {

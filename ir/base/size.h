@@ -16,24 +16,24 @@ namespace heddle {
 
 // A symbolic size: an exact integer expression over named symbols, such as `ceildiv(t, 4) * h`.
 //
-// In a fusion (ir/graph/fusion.h), each symbol names an extent, such as `t` or `h`. A host program
-// (host/program/program.h) has these symbols in addition:
+// In a fusion (ir/graph/fusion.h), a symbol names an extent, such as `t` or `h`, or it is the value
+// of an input, such as `%n` (see below). A host program (host/program/program.h) has these symbols
+// in addition:
 //  - `rank`: the number of this rank in the job
 //  - `ranks`: the number of ranks in the job
 //  - `@m.x`: the extent of axis x of mesh @m
 //  - `@m.x.index`: the coordinate of this rank on axis x of mesh @m
 //  - the indices of the loops around an instruction
 //
-// A symbol that starts with `%` is the value of an integer input without axes: `%n`. Its name is
-// scalarSymbol() of the name of the input. Such a symbol never equals a size with the same name,
-// such as `n`.
+// A symbol that starts with `%` is the value of an integer input without axes: `%n`. scalarSymbol()
+// returns the symbol of an input. The symbol `%n` is different from a size `n`.
 //
 // Values:   immutable; copies share one tree. Several threads may use a Size.
 // Equality: two sizes are equal if their simplified expressions have the same structure. Every new
 //           size is simplified. For example, constants are folded, neutral elements (t + 0, t * 1)
 //           are dropped, and t - t becomes 0. A constant operand of a sum or product is moved to a
-//           fixed side. In a long sum, an added term is joined with the last term if both are
-//           multiples of one size: t + t becomes 2*t.
+//           fixed side. A term that is added to a long sum is joined with the last term of the sum
+//           if both are multiples of one size: adding t to (... + 2*t) gives (... + 3*t).
 // Sharing:  copies of a size share their operands. An expression that is built in n steps may
 //           therefore have 2^n operators when it is written out. All functions except str() visit a
 //           large shared operand only once, so they stay fast.
@@ -51,7 +51,7 @@ class Size {
   Size(int64_t value);  // NOLINT: implicit, so that callers can write an extent as a number
   // Converts the name of a symbol implicitly, so that callers can write {"t", "h"}. Throws
   // UserError if the text is not the name of a symbol: letters, digits and '_', not beginning with
-  // a digit, after an optional '%'.
+  // a digit. After an initial '%', the name may also contain dots.
   template <class Name>
   requires std::convertible_to<const Name&, std::string_view> &&
       (!std::same_as<Name, std::nullptr_t>)Size(const Name& name)  // NOLINT: implicit
@@ -84,7 +84,7 @@ class Size {
   // contains is not appended again.
   void collectSymbols(std::vector<std::string>& out) const;
   // Appends the symbols in the same way. The caller keeps the set `seen`, which must contain the
-  // symbols of `out`. This is faster for many sizes with many symbols.
+  // symbols of `out`. For many sizes with many symbols, this function is faster than the one above.
   void collectSymbols(std::vector<std::string>& out, std::unordered_set<std::string>& seen) const;
 
   // Returns whether the expression contains a subtraction or a negative constant.
@@ -93,9 +93,9 @@ class Size {
   bool hasScalar() const;
   bool hasGiven() const;  // returns whether the expression contains given()
 
-  // Returns infix text that parses back to an equal Size: `t`, `2*h`, `ceildiv(t, 4)`,
-  // `(t + 1) % 2`. A size of more than kMostPrinted operators has a short text that does not parse
-  // and contains a hash of the expression.
+  // Returns infix text: `t`, `2*h`, `ceildiv(t, 4)`, `(t + 1) % 2`. The text of up to 1000
+  // operators parses back to an equal Size. A size of more than kMostPrinted operators has a short
+  // text that does not parse and contains a hash of the expression.
   static constexpr int64_t kMostPrinted = 10000;
   std::string str() const;
 
@@ -118,9 +118,10 @@ class Size {
   static Size mod(const Size& a, const Size& b) { return binary(Kind::Mod, a, b); }
   static Size min(const Size& a, const Size& b) { return binary(Kind::Min, a, b); }
   static Size max(const Size& a, const Size& b) { return binary(Kind::Max, a, b); }
-  // The size of an axis for which the user may write -1, which means "the size that fits". The
-  // value is `a`, or `b` if `a` is -1. `b` is evaluated only if `a` is -1. given(-1, b) is not
-  // simplified, so that messages can still print the -1 of the user.
+  // The size of an axis for which the user may write -1, which means "the size that fits". `a` is
+  // the size that the user wrote, and `b` is the size that fits. The value is `a`, or `b` if `a` is
+  // -1. `b` is evaluated only if `a` is -1. given(-1, b) is not simplified, so that messages can
+  // still print the -1 of the user.
   static Size given(const Size& a, const Size& b) { return binary(Kind::Given, a, b); }
 };
 

@@ -27,9 +27,9 @@ std::optional<Broadcast> broadcastIn(const Size& size) {
   return Broadcast{a, b};
 }
 
-// Returns whether the text of the size contains `given(` or `max(`. The two kinds of sizes that no
-// user writes contain one of them. The check is fast: a size of more than Size::kMostPrinted
-// operators has a short text that contains neither.
+// Returns whether the text of the size contains `given(`, as every open size does, or `max(`, as
+// the size of every shared axis does. The check is fast even for a huge size: the text of a size of
+// more than Size::kMostPrinted operators is short and contains neither.
 bool mayHideInternals(const Size& size) {
   const std::string text = size.str();
   return text.find("given(") != std::string::npos || text.find("max(") != std::string::npos;

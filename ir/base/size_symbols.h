@@ -6,19 +6,21 @@
 
 namespace heddle {
 
-// FusionBuilder computes two kinds of sizes that no user writes. The functions below turn them into
-// what the user wrote, or into the size of a run:
-// - An open size, given(a, b): the user wrote `a`, which is -1 or may be -1 in a run.
-// - A shared axis, whose size is max(n, m)*min(1, min(n, m)): operands with the sizes n? and m?
-//   broadcast to it.
+// FusionBuilder (ir/graph/builder.h) computes two kinds of sizes that no user writes:
+// - An open size, given(a, b). The user wrote `a`, which is -1 ("the size that fits") or may be -1
+//   in a run. `b` is the size that fits.
+// - The size of a shared axis, max(n, m)*min(1, min(n, m)). Two operands broadcast to this axis.
+//   Their sizes n and m are declared as `n?` and `m?`: each of them may be 1 in a run.
+//
+// The functions below replace sizes of both kinds for messages.
 
 // Returns the text of a size for messages. An open size is printed as `a`, and the size of a shared
 // axis as `broadcast(n, m)`.
 std::string writtenSize(const Size& size);
 
-// Returns the size without these two kinds, for the values of a run. An open size becomes `a` or
-// `b`. The size of a shared axis becomes the size that is not 1. Throws UserError if a size that
-// decides this has no value.
+// Returns the size with both kinds replaced according to the values of a run. An open size becomes
+// `a` or `b`. The size of a shared axis becomes n or m, whichever is not 1. Throws UserError if a
+// size that decides the replacement has no value.
 Size decidedSize(const Size& size, const SizeBindings& values);
 
 }  // namespace heddle

@@ -22,7 +22,7 @@ class UniqueNames {
   bool contains(const std::string& name) const { return names_.contains(name); }
 
   // Adds and returns a name that the set does not contain: `wanted`, or else `wanted_N` with the
-  // lowest free number N.
+  // lowest free number N that is not below the `first` of the constructor.
   std::string fresh(const std::string& wanted) {
     if (add(wanted)) return wanted;
     int& next = next_.try_emplace(wanted, first_).first->second;

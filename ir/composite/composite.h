@@ -9,8 +9,8 @@
 
 #include "ir/graph/builder.h"
 
-// A composite op ("composite") is a function that appends several ops to a FusionBuilder. The text
-// form calls composites by name (docs/ops.md, `heddle ops`). heddle fuses the ops of a
+// A composite op ("composite") is a function that appends ops, usually several, to a FusionBuilder.
+// The text form calls composites by name (docs/ops.md, `heddle ops`). heddle fuses the ops of a
 // composite like all other ops. The comment of each function names the PyTorch function that it
 // follows. Names, defaults, shapes and results follow PyTorch, except where a comment states a
 // difference.
@@ -118,8 +118,8 @@ ValueId ones(FusionBuilder& b, std::vector<Size> sizes, DType dtype = DType::F32
 // start, stop and step are integers, otherwise f32. The numbers are computed in f64 if one of the
 // three is not an integer and the dtype is a float type, otherwise in i64. If none of the three is
 // a float, `start` and `stop` may be expressions of sizes and scalars. `step` must always be a
-// number. If the sign of `step` does not lead from start to stop, the result has no elements if a
-// bound is such an expression. If all bounds are numbers, it is an error, as in PyTorch.
+// number. A `step` that leads away from `stop` is an error if all bounds are numbers, as in
+// PyTorch. If a bound is an expression, such a step gives no elements.
 using ArangeBound = std::variant<Size, double>;
 ValueId arange(FusionBuilder& b, const ArangeBound& start, const ArangeBound& stop,
                const ArangeBound& step = Size(1), std::optional<DType> dtype = {});
@@ -152,8 +152,8 @@ struct Sorted {
 Sorted sort(FusionBuilder& b, ValueId x, int64_t axis = -1, bool descending = false);
 // torch.topk. The result is sorted, and equal values are in the order of their indices. `k` may be
 // an expression of sizes and scalars. Every run then checks that k is at most the extent of the
-// axis, and at most `most` if given. heddle sorts `most` elements, so a small `most` saves time and
-// memory.
+// axis, and at most `most` if given. With `most`, the sort returns only the first `most` indices
+// along the axis, which saves time and memory if `most` is small.
 Sorted topk(FusionBuilder& b, ValueId x, const Size& k, int64_t axis = -1, bool largest = true,
             std::optional<int64_t> most = {});
 
@@ -171,11 +171,11 @@ struct Philox {
 };
 // Returns i64 elements with the bits W.
 ValueId randomBits(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox);
-// Returns uniform numbers in [low, high). low and high are first rounded to `dtype`. u is a uniform
-// number in [0, 1). It has as many random bits as the mantissa of `dtype` (with the implicit bit).
-// An element is low + u * (high - low). If high - low is infinite, the element is u * high + (1 -
-// u) * low. Each element is computed in f64, limited to the largest number of `dtype` below high,
-// and rounded once. The values of u:
+// Returns uniform numbers in [low, high), or only low if low equals high. low and high are first
+// rounded to `dtype`. u is a uniform number in [0, 1). It has as many random bits as the mantissa
+// of `dtype` (with the implicit bit). An element is low + u * (high - low). If high - low is
+// infinite, the element is u * high + (1 - u) * low. Each element is computed in f64, limited to
+// the largest number of `dtype` below high, and rounded once. The values of u:
 //   f32: (w >> 8) * 2^-24      f64: (W >> 11) * 2^-53, W unsigned
 //   f16: (w >> 21) * 2^-11     bf16: (w >> 24) * 2^-8
 ValueId uniform(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox, double low = 0,
@@ -274,8 +274,8 @@ struct NormGrads {
   ValueId weight;
   ValueId bias;  // kNoValue for rmsNormBackward
 };
-// Return the gradients of the normalizations. The functions compute the statistics of `x` again.
-// Without a weight, NormGrads::weight is the gradient that a weight of ones would get.
+// Return the gradients of layerNorm, rmsNorm and batchNorm. The functions compute the statistics of
+// `x` again. Without a weight, NormGrads::weight is the gradient that a weight of ones would get.
 NormGrads layerNormBackward(FusionBuilder& b, ValueId dy, ValueId x, ValueId weight = kNoValue,
                             double eps = 1e-5, int64_t dims = 0);
 NormGrads rmsNormBackward(FusionBuilder& b, ValueId dy, ValueId x, ValueId weight = kNoValue,
@@ -339,7 +339,7 @@ struct AttentionOptions {
 //    that are used. The mask is broadcast to [..., l, s].
 //  - The result is 0 for a query that attends to no key.
 //  - If operands have a half type, all ops compute in f32, as in PyTorch's math backend. Scores and
-//    probabilities are not rounded. If cuDNN computes the attention, it also rounds the
+//    probabilities are not rounded. Exception: if cuDNN computes the attention, it rounds the
 //    probabilities to the half type.
 ValueId attention(FusionBuilder& b, ValueId q, ValueId k, ValueId v, ValueId mask = kNoValue,
                   const AttentionOptions& options = {});

@@ -149,10 +149,10 @@ Term lossesOf(const Entropy& e, const CrossEntropyOptions& options) {
   return composite::where(e.ignored, zero(b), loss);
 }
 
-// Returns the gradient of the final result with respect to the loss of each target. The returned
-// term has an axis of extent 1 in place of the classes. If the gradient is the same for all
-// targets, the term may instead have no axes. For class indices, the gradient is 0 if the target is
-// ignored, and NaN if its class is out of range.
+// Returns the gradient with respect to the loss of each target. It follows from `dloss`, the
+// gradient with respect to the reduced loss. The returned term has an axis of extent 1 in place of
+// the classes. If the gradient is the same for all targets, the term may instead have no axes. For
+// class indices, the gradient is 0 if the target is ignored, and NaN if its class is out of range.
 Term lossGrads(FusionBuilder& b, const char* op_name, const Entropy& e, ValueId dloss,
                const CrossEntropyOptions& options) {
   Term grad = composite::floatOperand(b, op_name, dloss);
@@ -217,7 +217,8 @@ ValueId crossEntropyBackward(FusionBuilder& b, ValueId dloss, ValueId x, ValueId
   wanted = smoothed(e, wanted, options.label_smoothing);
   if (isWeighted(e)) wanted = wanted * e.weight;
   // For a valid class index without weights, the sum of `wanted` over the classes is 1. In this
-  // case the multiplication by the sum is omitted. For all other class indices, `grad` is 0 or NaN.
+  // case the multiplication by the sum is omitted. For other class indices (ignored or out of
+  // range), `grad` is 0 or NaN, so the factor does not matter.
   if (isWeighted(e) || e.probable) p = p * composite::sum(wanted, {e.axis});
   return result((p - wanted) * grad, e.x.dtype());
 }

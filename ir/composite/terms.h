@@ -72,7 +72,8 @@ DType wideType(DType dtype);  // f32 for half types
 Term widen(Term a);
 
 // Gives the result of a composite the name that the caller requested with FusionBuilder::name(). A
-// composite must construct a Result before its first op, because the next op would take the name.
+// composite must construct a Result before its first op; otherwise the first op would take the
+// name.
 class Result {
  public:
   explicit Result(FusionBuilder& b) : b_(b), name_(b.takePendingName()) {}

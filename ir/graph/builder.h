@@ -26,7 +26,7 @@ struct ProductOptions {
 //          and the operands. If line() was called, the error also contains the source line.
 // Names:   name() names the next result. A result without a name gets a default name: T0, T1, ...
 //          for tensors, S0, S1, ... for scalars. The number is the index of the value among all
-//          values.
+//          values. If the name is in use or reserved, `_` is appended.
 // Threads: not thread-safe. One builder builds one Fusion.
 //
 //   FusionBuilder b("relu_sum");
@@ -48,9 +48,9 @@ class FusionBuilder {
   // for a second default, and for a negative default of a size.
   void sizeDefault(const std::string& symbol, int64_t value);
   // Returns the value of a scalar as a size, for the sizes of ops: sizeFrom(n) + 1. The scalar is
-  // an integer input, or computed from integer inputs and sizes. A tensor without axes may be an
-  // input too; its value must then be in host memory in every run. Throws UserError for other
-  // values.
+  // an integer input, or is computed from integer inputs and sizes. Such an input may also be a
+  // tensor without axes; the caller must then pass it in host memory in every run. Throws UserError
+  // for other values.
   Size sizeFrom(ValueId scalar) const;
   // Requires that a scalar input equals a size in every run.
   void requireEqual(ValueId scalar, Size size);
@@ -114,7 +114,8 @@ class FusionBuilder {
   ValueId full(ValueId scalar, std::vector<Size> sizes, DType dtype);
   ValueId iota(std::vector<Size> sizes, int64_t axis);
   // Rules of the ops from flip() to scatterAdd() below:
-  //  - An op that reads at an index out of range gets NaN for float types and 0 for other types.
+  //  - take() and takeAlongAxis() give NaN (float types) or 0 (other types) for an index out of
+  //    range.
   //  - Indices are i64 or i32.
   //  - A tensor without axes counts as a tensor with one axis and one element, as in PyTorch. The
   //    `axis` argument is then 0 or -1.
@@ -187,7 +188,7 @@ class FusionBuilder {
   //    size may be 1 (symbolicSize()).
   //  - It declares an f8 tensor partial, or an integer or bool tensor partial with avg.
   //  - Its stream split (Sharding::StreamSplit) names an axis that the tensor lacks, or its number
-  //    of parts is not positive.
+  //    of chunks is not positive.
   //  - The value already has a different sharding from an earlier call.
   void shard(ValueId value, Sharding sharding);
   // Requires a memory order of a computed value. Throws UserError if `order` does not list each
@@ -262,8 +263,8 @@ class FusionBuilder {
   ValueId withoutAxis(ValueId value, size_t axis);
   IterDomain batchAxis(ValueId a, ValueId b, size_t from_right);
   ValueId addInput(Value value);
-  // Returns the symbol of which the extent consists, or nullptr if the extent is another
-  // expression.
+  // Returns the symbol of which the extent consists; for given(n, m), this is n. Returns nullptr if
+  // the extent is another expression.
   static const std::string* symbolOf(const Size& extent);
   // Returns whether axes with this extent are symbolic.
   bool isSymbolic(const Size& extent) const;
@@ -283,7 +284,7 @@ class FusionBuilder {
     return fusion_.tensor(value).rank() == 0 ? withAxis(value, 0) : value;
   }
   const TensorView& indexOf(std::string_view op_name, ValueId id) const;
-  // Throws UserError for an f8 tensor. Elementwise ops and reductions do not accept f8.
+  // Throws UserError for an f8 tensor. Reductions and most elementwise ops do not accept f8.
   void refuseFloat8(std::string_view op_name, ValueId id) const;
   // Considers the operands from index `first` on. Throws UserError if one of them has an f8 type
   // and another one has a different type.

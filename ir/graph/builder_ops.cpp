@@ -197,7 +197,8 @@ ValueId FusionBuilder::applyStructural(const OpDef& def, const std::vector<Value
       const auto axis2 = attrOr<int64_t>(attrs, "axis2", 1);
       const Size offset = attrOr(attrs, "offset", std::vector<Size>{Size(0)}).front();
       if (offset.isConstant()) return diagonal(operands[0], offset.constant(), axis1, axis2);
-      // Only a run knows the sign of the offset, so a slice along both axes skips the elements.
+      // Only a run knows the sign of the offset. One slice along both axes therefore removes the
+      // elements before the diagonal; along one of them it removes nothing.
       std::vector<Size> stops = tensorOf("diagonal", operands[0]).sizes();
       std::vector<Size> starts(stops.size(), Size(0));
       for (const auto& [axis, skipped] : {std::pair(axis1, Size(0) - offset), {axis2, offset}}) {

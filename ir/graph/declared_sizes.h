@@ -22,8 +22,9 @@ inline constexpr const char* kDeclaredSizes = "declared_sizes";
 
 SharedDeclaredSizes declaredSizesOf(const Fusion& fusion);
 
-// Returns the name and the type of a value for messages, such as `%x: f32[n?, h]`. `declared` may
-// be nullptr.
+// Returns the name and the type of a value for messages, such as `%x: f32[n?, h]`. If `declared` is
+// not nullptr, the text has a '?' after each size in `declared->symbolic`, and the type of an input
+// in `declared->inputs` is the one stored there.
 std::string typeText(const Value& value, const DeclaredSizes* declared);
 
 }  // namespace heddle

@@ -10,7 +10,7 @@
 namespace heddle {
 
 // Print scalars, sizes and types in the text form of fusions and host programs. A float is printed
-// with the fewest digits that parse to the same bits.
+// with the fewest digits that parse to the same value.
 
 std::string printScalar(const Scalar& scalar);  // 1.0, -3, true, inf, nan
 std::string printAttr(const Attr& attr);

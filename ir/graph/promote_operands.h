@@ -21,14 +21,16 @@ void fitParameters(FusionBuilder& b, const OpDef& def, std::vector<ValueId>& ope
 //  - A 0-d tensor is cast to `promoted` if its own type would widen the result.
 //  - An i64 or i32 tensor is cast to `promoted` if `promoted` is a half type (f16, bf16). The ops
 //    cast and where are exceptions.
-//  - A scalar that is compared with a tensor of a half type is rounded to the half type.
+//  - In an op with a bool result, such as a comparison, a scalar is rounded to `promoted` if
+//    `promoted` is a half type.
 //  - Some ops on u8, i8 and i32 need the exact value of a scalar: they compare with it, divide or
 //    shift by it, or select it. A literal that `promoted` cannot represent throws UserError. A
 //    scalar that is not a literal is cast to `promoted`, and the cast wraps.
 //  - In sums, products and bit operations on u8, i8 and i32, a scalar is not converted, because the
 //    result wraps in any case.
-//  - In clamp, maximum and similar ops on u8, i8 and i32, a literal bound may be outside of the
-//    range of the type. This throws UserError unless the bound has no effect.
+//  - In clamp, maximum and similar ops on u8, i8 and i32, a literal bound outside of the range of
+//    the type throws UserError. Exception: a bound that cannot have an effect is allowed, such as
+//    the lower bound -1 for u8.
 void fitOperands(FusionBuilder& b, const OpDef& def, std::vector<ValueId>& operands,
                  DType promoted);
 

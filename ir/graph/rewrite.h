@@ -39,9 +39,9 @@ class FusionRewriter {
   ValueId copy(ExprId old);
   // Copies an expression like copy(), but the copy reads the new values `operands`.
   ValueId copyOn(ExprId old, std::vector<ValueId> operands);
-  // Copies an expression of a segment like copy(), but the result gets the type of the old result.
-  // The builder cannot compute extents from attributes such as the widths of a pad, because the
-  // extents of a segment are new symbols.
+  // Copies an expression of a segment like copy(), but gives the result the type of the old result,
+  // because FusionBuilder may compute a different one. For example, the widths of a pad may contain
+  // other symbols than the extents of the segment.
   ValueId copyWithType(ExprId old);
   // Copies an expression like copyOn(), but the result replaces no value. The result has the name
   // `name`, and no sharding or layout.

@@ -18,7 +18,7 @@ void forEachSize(const Fusion& fusion, const std::function<void(const Size&)>& v
 // like `%n + 1`.
 bool isScalarValue(const Size& size);
 
-// Adds the symbols in `size` that stand for inputs.
+// Adds to `symbols` the symbols in `size` that stand for inputs.
 void addScalarSymbols(const Size& size, std::set<std::string>& symbols);
 
 // Returns all symbols in sizes of the fusion that stand for inputs.

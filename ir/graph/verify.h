@@ -29,8 +29,9 @@ void checkSizeSymbols(const Fusion& fusion);
 void checkSizes(const Fusion& fusion, const SizeBindings& sizes);
 
 // Returns true if it is certain that checkSizes() accepts all values whenever it accepts the inputs
-// and outputs. Condition: every other tensor has only extents of the last input or output before
-// it, in the same order, and its elements are not larger.
+// and outputs. Every tensor that is neither an input nor an output must meet this condition: apart
+// from extents of 1, it has only extents of the last input or output before it, in the same order,
+// and its elements are not larger.
 bool hasOnlySizesOfOperands(const Fusion& fusion);
 
 }  // namespace heddle

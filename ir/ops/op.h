@@ -20,7 +20,7 @@ namespace heddle {
 enum class OpKind : uint8_t {
   Constant,   // a scalar literal: attribute `value`
   SizeOf,     // an i64 scalar: the unsharded extent of axis `axis` of the operand
-  Pointwise,  // computes each element from the operands' elements at the same index; with casts
+  Pointwise,  // computes each element from the operands' elements at the same index; also casts
   Reduction,  // reduces the axes in attribute `axes`
   Broadcast,  // inserts broadcast axes (extent 1); `axes` are their indices in the output
   Expand,     // stretches axes of extent 1 to `sizes`
@@ -32,7 +32,7 @@ enum class OpKind : uint8_t {
   Iota,       // a new i64 tensor of `sizes`: the unsharded index of each element along `axis`
   Index,      // elements of operand 0 at computed indices: flip, pad, take, take_along_axis
   Matmul,     // matmul and linear: accumulate in f32 or wider, apply an activation, round once
-  Scan,       // computes each line along `axis` separately: cumsum, argsort
+  Scan,       // computes each line (the elements along `axis`) separately: cumsum, argsort
   Scatter,  // a copy of operand 0 in which elements of operand 2 are stored or added along `axis`,
             // at the indices in operand 1
   Set,      // the same values; sharding or layout of the output may differ
@@ -40,15 +40,17 @@ enum class OpKind : uint8_t {
 
 // How heddle executes the ops of a kind.
 enum class OpRole : uint8_t {
-  Host,     // the host evaluates a scalar
-  Kernel,   // a kernel that heddle generates; a broadcast or expand may instead be a view
+  Host,    // the host evaluates the scalar
+  Kernel,  // a kernel that heddle generates. If all operands are scalars, the host evaluates the op
+           // instead. A broadcast or expand may instead be a view
   Library,  // a library call
-  View,     // no work: the result refers to the memory of the operand
+  View,     // the result refers to the memory of the operand; some reshapes need a copy
   Set,      // a view, a copy or a collective, as the shardings require
 };
 OpRole roleOf(OpKind kind);
 
-// The rule that determines the dtype of the result.
+// The rule that determines the dtype of the result of a pointwise op. For all other ops,
+// FusionBuilder (ir/graph/builder.h) determines the dtype and ignores the rule.
 enum class DTypeRule : uint8_t {
   Promote,       // the common type of the operands (promoteOperands())
   PromoteFloat,  // the common type of the operands, or f32 if the common type is no float type
@@ -87,10 +89,11 @@ struct OpDef {
   // next element. The headers that kernels include define the functions `hd::...`, for CUDA and for
   // C++.
   std::string_view text;
-  // Functions of the reference evaluation (ir/reference/reference.h) for floats and for integers.
-  // If on_floats is nullptr, the op does not accept floats. If on_ints is nullptr, the op does not
-  // accept integers, unless `dtype_rule` is PromoteFloat: the op then converts integers to f32. For
-  // bools the reference calls on_bools if it is set, otherwise on_ints with 0 and 1.
+  // Functions of pointwise ops and reductions for floats and for integers, which the reference
+  // evaluation calls (ir/reference/reference.h). If on_floats is nullptr, the op does not accept
+  // floats. If on_ints is nullptr, the op does not accept integers, unless `dtype_rule` is
+  // PromoteFloat: the op then converts integers to f32. For bools the reference calls on_bools if
+  // it is set, otherwise on_ints with 0 and 1.
   double (*on_floats)(const double*) = nullptr;
   int64_t (*on_ints)(const int64_t*) = nullptr;
   std::span<const AttrSpec> attrs = {};
@@ -112,8 +115,8 @@ struct OpDef {
   std::string_view note = {};
   // A type of the runtime headers, or empty. A thread keeps one object of this type for the op
   // while it computes neighbouring elements. `text` refers to the object by the next number after
-  // the operands, such as {2} for an op with two operands. The result must not depend on earlier
-  // calls.
+  // the operands, such as {2} for an op with two operands. The object only saves time: the result
+  // must not depend on what the object computed before.
   std::string_view state = {};
   // true: the result is one of the operands that are not conditions, so it needs no rounding.
   bool selects = false;
@@ -133,7 +136,8 @@ std::span<const OpDef> opTable();
 // Returns the op of this name, or nullptr if there is none.
 const OpDef* findOp(std::string_view name);
 
-// Returns the op of this name. Throws UserError if there is none, and suggests the nearest name.
+// Returns the op of this name. Throws UserError if there is none. If the name of an op is similar,
+// the message suggests it.
 const OpDef& op(std::string_view name);
 
 // Returns the identity element of a reduction in `dtype`:

@@ -14,7 +14,8 @@ const Scalar kBetaThreshold[] = {1.0, 20.0};
 
 int64_t same(const int64_t* a) { return a[0]; }
 
-// Returns the rows of ops that are exact in every type: casts, signs, rounding and tests.
+// Returns the rows of ops that compute exact results, which are only rounded to the dtype: casts,
+// signs, rounding to integers, tests such as isnan, and bitwise_not.
 std::vector<OpDef> exactOps() {
   return {
       Row(

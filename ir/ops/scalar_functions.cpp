@@ -121,7 +121,7 @@ namespace {
 
 using PhiloxWords = std::array<uint32_t, 4>;
 
-// Philox4x32-10 of Salmon et al. 2011.
+// Returns block number `counter` of Philox4x32-10 (Salmon et al. 2011).
 PhiloxWords philoxBlock(int64_t seed, int64_t offset, uint64_t counter) {
   uint32_t key[] = {static_cast<uint32_t>(u(seed)), static_cast<uint32_t>(u(seed) >> 32)};
   PhiloxWords word = {static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32),

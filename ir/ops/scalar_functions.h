@@ -40,10 +40,10 @@ double powByNumber(const double* a);
 int64_t shiftLeft(int64_t a, int64_t by);
 int64_t shiftRight(int64_t a, int64_t by);
 
-// Random bits from Philox4x32-10 (J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
-// SC 2011). One block of the generator has four words of 32 bits. The key of a block consists of
-// the lower and the upper half of `seed`. The counter of a block consists of the two halves of a
-// number n and then the two halves of `offset`. The lower half always comes first.
+// Return random bits from Philox4x32-10 (J. Salmon et al., "Parallel random numbers: as easy as 1,
+// 2, 3", SC 2011). One block of the generator has four words of 32 bits. The key of a block
+// consists of the lower and the upper half of `seed`. The counter of a block consists of the two
+// halves of a number n and then the two halves of `offset`. The lower half always comes first.
 // philox32() returns word `index` mod 4 of the block n = `index` div 4: a number below 2^32.
 // philox64() returns two words of the block n = `index` div 2: words 0 and 1 if `index` is even,
 // else words 2 and 3. The first of these words is the lower half of the result.

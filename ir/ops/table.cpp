@@ -1,4 +1,4 @@
-// The op table, composed of the rows in ir/ops/rows_*.cpp, and the type rules that all ops share.
+// The op table, composed of the rows in ir/ops/rows_*.cpp, and the dtype rules of pointwise ops.
 #include <limits>
 
 #include "ir/base/check.h"

@@ -171,7 +171,7 @@ HostTensor scatter(const Expression& expr, const std::vector<HostTensor>& values
   const HostTensor& index = values[1];
   const HostTensor& source = values[2];
   const bool adds = expr.op->name == "scatter_add";
-  // Accumulate without rounding, so that each sum is rounded only once, at the end.
+  // Accumulate in double or uint64, so that each sum is rounded to its dtype only once, at the end.
   std::vector<double> floats;
   std::vector<uint64_t> ints;
   for (int64_t i = 0; i < values[0].numel(); ++i) {

@@ -34,7 +34,8 @@ class Combination {
     add(other.acc_);
     lost_ += other.lost_;
   }
-  // Ignores the compensation if the sum is not finite, because the compensation is then NaN.
+  // Ignores the compensation if the sum is not finite: the compensation may then be NaN or an
+  // infinity, and adding it could turn an infinite sum into NaN.
   T result() const {
     if constexpr (std::is_same_v<T, double>) {
       if (compensated_ && std::isfinite(acc_)) return acc_ + lost_;
@@ -115,6 +116,7 @@ class Reducer {
     const int64_t from = part * kPart;
     const int64_t stop = std::min(from + kPart, inner_);
     // Reads along the results or along the reduced elements, whichever have the smaller stride.
+    // Exception: if the stride of the results is 0, reads along the reduced elements.
     const bool along_results = results.stride(0) != 0 && results.stride(0) < elements.stride(0);
     results.run(
         first, first + count, [&](int64_t at, int64_t run, const std::vector<int64_t>& places) {

@@ -15,7 +15,8 @@ namespace {
 bool isNeeded(const std::optional<Selection>& selection) { return selection.has_value(); }
 
 // Finds the elements of each value on which the selected elements of the outputs depend. of()
-// returns nullopt if the selected elements do not depend on the value.
+// returns these elements, and possibly some more (Selection::add()). It returns nullopt if the
+// selected elements do not depend on the value.
 class Demand {
  public:
   Demand(const ReferenceContext& context, const WantedElements& wanted)

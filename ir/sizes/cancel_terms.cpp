@@ -9,7 +9,8 @@
 namespace heddle {
 namespace {
 
-// A size as a sum: each term is a factor times a base, which is no sum, difference or constant.
+// A size as a sum of terms. Each term is a constant factor times a base. A base is the constant 1,
+// or a size that is neither a sum, a difference nor a constant.
 class Terms {
  public:
   // Adds factor * size. Returns false if the size has too many operators, or if a factor overflows.
@@ -35,7 +36,7 @@ class Terms {
     if (std::none_of(terms_.begin(), terms_.end(), is_zero)) return std::nullopt;
     Size sum;
     for (const bool positive :
-         {true, false}) {  // first all positive terms, so that none is negated
+         {true, false}) {  // positive terms first: the sum must not begin with a negated term
       for (const auto& [base, factor] : terms_) {
         if (factor == 0 || (factor > 0) != positive) continue;
         // The absolute value of the smallest int64_t overflows.

@@ -49,9 +49,9 @@ std::vector<Size> factorsOf(const Size& size) {
   return factors;
 }
 
-// Returns the reason why a guard a == b fails if one factor of `b` is the quotient of `a` and the
-// other factors. Returns nullopt if there is no such factor. FusionBuilder computes such a quotient
-// for the size -1 of a reshape; `is_open` is then true.
+// Explains why a guard a == b fails, if one factor of `b` is a quotient: `a` divided by the product
+// of the other factors of `b`. Returns nullopt if `b` has no such factor. FusionBuilder computes
+// such a quotient for the size -1 of a reshape; `is_open` is then true.
 std::optional<std::string> whyNotDivided(const Size& a, const Size& b, bool is_open,
                                          const SizeBindings& sizes) {
   if (b.str().find("floordiv(") == std::string::npos) return std::nullopt;

@@ -9,10 +9,12 @@
 
 namespace heddle {
 
-// A record of the values of sizes that decided something while a fusion was lowered. If all these
-// expressions have the same values for new sizes, lowering gives the same program, so the caller
-// need not lower the fusion again. Passes that read values of sizes must therefore call note(). A
-// pass that asks a yes/no question notes an expression with few values, such as `t % 4`.
+// A record of the sizes (expressions) whose values decided something while a fusion was lowered,
+// and of these values. If all recorded sizes have the same values in a new run, lowering for this
+// run would give the same program, so the caller need not lower the fusion again. A pass that reads
+// the value of a size must therefore call note(). A pass that asks a yes/no question should note an
+// expression that has few different values, such as `t % 4` instead of `t`. The record then holds
+// for more runs.
 class SizeReads {
  public:
   // While the object exists, calls of note() in this thread add to `reads`, which must outlive the
@@ -28,13 +30,14 @@ class SizeReads {
     SizeReads* previous_;
   };
 
-  // Notes that the value of the size has decided something. Does nothing without a Recording.
+  // Notes that the value of the size has decided something. Does nothing if this thread has no
+  // Recording.
   static void note(const Size& size, int64_t value);
   // Notes a decision that depends on the sizes in another way. holdFor() then returns false.
   static void noteOther();
 
-  // Returns whether all noted expressions have the same values for these sizes. Returns false if
-  // noteOther() was called.
+  // Returns whether all noted sizes have the noted values if symbols have the values `sizes`.
+  // Returns false if noteOther() was called.
   bool holdFor(const SizeBindings& sizes) const;
 
  private:

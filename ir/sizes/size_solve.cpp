@@ -22,8 +22,8 @@ std::vector<std::string> unknownIn(const Size& size, const SizeBindings& known) 
 }
 
 // Solves an operation with one unknown operand. `value` is the result of the operation, and `other`
-// is the known operand. Returns nullopt on overflow, or if the function cannot invert operations of
-// this kind.
+// is the known operand. Returns nullopt on overflow, if the function cannot invert operations of
+// this kind, or if it finds no integer factor of a product.
 std::optional<int64_t> undone(Size::Kind kind, int64_t value, int64_t other, bool unknown_left) {
   int64_t result = 0;
   bool fits = false;

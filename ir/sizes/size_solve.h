@@ -14,7 +14,7 @@ namespace heddle {
 // The function solves sums, differences and products that contain exactly one unknown symbol. It
 // repeats this until no further symbol gets a value. A symbol gets no value in these cases:
 //  - It occurs more than once in the extent.
-//  - It is a factor of a product of two factors, and the other factor is 0 or negative.
+//  - It is a factor of a product, and the other factor is 0 or negative.
 //  - The value would be negative or not an integer.
 //  - It is `rank`, `ranks` or a symbol of a mesh (`@m.x`). The job defines these symbols.
 //  - It is the value of an input (`%n`).

@@ -55,7 +55,8 @@ std::string readTextFile(const std::string& path, int64_t most);
 // reads, because opening it would never end.
 void writeFileOf(const std::string& path, std::initializer_list<std::string_view> parts);
 
-// Writes everything to an open descriptor. Returns false with the reason in errno.
+// Writes all bytes to an open descriptor. On an error, returns false and leaves the reason in
+// errno.
 bool writeAll(int file, std::string_view bytes);
 
 }  // namespace heddle

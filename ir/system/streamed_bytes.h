@@ -10,8 +10,9 @@
 
 namespace heddle {
 
-// Returns the size of the last-level cache of the CPUs, or the largest number if the process has
-// fewer than four CPUs. Takes microseconds, because it asks the system.
+// Returns the size of the last-level cache of the CPUs in bytes, or 32 MiB if the system does not
+// report it. Returns the largest number if the calling thread may run on fewer than four CPUs.
+// Takes microseconds, because it asks the system.
 inline int64_t bytesOfLastCache() {
   constexpr int64_t kUsualCache = int64_t{32} << 20;
   constexpr int kFewestCpus = 4;
@@ -26,11 +27,11 @@ inline int64_t bytesOfLastCache() {
 // Returns the number of output bytes from which on a kernel should do this. The environment
 // variable HEDDLE_CPU_STREAM_BYTES sets this number; text that is no positive number is ignored.
 // Without the variable, the function returns the size of the last-level cache, because this cache
-// cannot keep a larger output for the next reader. If the process has fewer than four CPUs at the
-// first call, the result is then the largest number, and kernels stream nothing. In such a process
-// the cores, and not the memory, limit the speed. On one core of an AMD EPYC 9005, a streamed gelu
-// took 1.2 times as long. Every new plan calls this function once per kernel, so it asks the system
-// only once.
+// cannot keep a larger output for the next reader. With fewer than four CPUs, this size is the
+// largest number, and kernels stream nothing. The cores, and not the memory, then limit the speed:
+// on one core of an AMD EPYC 9005, a gelu took 1.2 times as long with streaming as without. Every
+// new plan calls this function once per kernel, so the function asks the system for the cache only
+// at the first call.
 inline int64_t leastStreamedBytes() {
   static const int64_t last_cache = bytesOfLastCache();
   if (const char* given = std::getenv("HEDDLE_CPU_STREAM_BYTES")) {

@@ -29,7 +29,7 @@ bool lockFolder(const FileDescriptor& folder) {
 }  // namespace
 
 // Another process may remove the new folder (removeUnlockedFolders()) before it is locked. The
-// function then creates a second folder, and so on.
+// function then creates another folder, and gives up after kTries folders.
 LockedFolder createLockedFolder(const std::string& parent, std::string_view prefix) {
   constexpr int kTries = 100;
   std::string path;

@@ -22,13 +22,13 @@ std::string meshSizeViolation(int64_t size);  // checks the size of one axis
 // Checks that at most one axis takes its size from the job.
 std::string jobAxesViolation(const DeviceMesh& mesh);
 std::string meshDevicesViolation(const DeviceMesh& mesh);
-// Checks the ranks of a mesh for which the user has written a list of ranks. An empty list breaks
-// the rule.
+// Checks the list of ranks that the user has written for a mesh. An empty list is an error.
 std::string meshRanksViolation(const DeviceMesh& mesh);
 // Checks whether one more mesh may be declared after `meshes`.
 std::string meshCountViolation(const Meshes& meshes);
 std::string meshNameViolation(const Meshes& meshes, const std::string& name);
-// Checks a mesh that is declared after `meshes` with all functions above.
+// Checks a mesh that is declared after `meshes` with all functions above. A mesh with an empty list
+// of ranks counts as one without a list.
 std::string meshViolation(const Meshes& meshes, const DeviceMesh& mesh);
 
 std::string extentViolation(const IterDomain& axis);

@@ -14,6 +14,7 @@ namespace heddle {
 //  - print(parseFusion(x)) == x for every text x that print() returned.
 //  - sameGraph(parseFusion(print(f)), f) is true for every fusion f.
 //  - A float is printed with the fewest digits that parse to the same value.
+// Exception: parseFusion() refuses a size of more than 1000 operators, which ops can build.
 std::string print(const Fusion& fusion);
 
 // Parses a fusion. Throws UserError "<origin>:<line>:<column>: found 'x', expected y". `origin` is

@@ -8,11 +8,13 @@ namespace heddle {
 // ops (ir/composite/table.h).
 
 // Returns one line per op with its name, kind, operands, attributes and types. The line of a
-// composite op has a summary instead of types. Operands and attributes in brackets are optional.
+// composite op has a summary instead of types. An operand such as `[b]`, or an attribute such as
+// `[axis=int]`, is optional.
 std::string listOps();
 
-// Returns the contents of docs/ops.md: one table per kind of op. A note states what the name of an
-// op does not say, and how the op differs from PyTorch's op.
+// Returns the contents of docs/ops.md: rules for all ops, and then one table per kind of op. The
+// last column of a table has notes: what the name of an op does not say, and how the op differs
+// from PyTorch's op.
 std::string opsMarkdown();
 
 }  // namespace heddle

@@ -45,9 +45,9 @@ double normalFrom(uint64_t bits) {
   return (static_cast<double>(sum) - 2 * 65535.0) * kScale;
 }
 
-// Fills `tensor` with random bits. visit(fill) calls fill(i, linear) for each element. i is the
-// index of the element in `tensor`. linear is the row-major index of the element in the tensor that
-// randomTensor() would return.
+// Fills `tensor` with the values of randomTensor(). visit(fill) calls fill(i, linear) for each
+// element. i is the index of the element in `tensor`. linear is the row-major index of the element
+// in the tensor that randomTensor() would return.
 template <class Visit>
 void fillRandom(HostTensor& tensor, uint64_t seed, const std::string& name, Visit visit) {
   const uint64_t stream = mix(seed) ^ hashOf(name);

@@ -34,7 +34,7 @@ MeshId findMesh(const Meshes& meshes, const DeviceMesh& mesh);
 // DeviceMesh::team() of `mesh` over `axes` gives the ranks of the team.
 struct RootedTeam {
   DeviceMesh mesh;             // an argument of the function, or a new mesh
-  std::vector<MeshAxis> axes;  // mesh axes that the team spans; empty: all axes
+  std::vector<MeshAxis> axes;  // mesh axes that the team spans; empty: all
   int root = 0;                // index of the root in the team
 };
 
@@ -55,14 +55,15 @@ RootedTeam pairTeam(const DeviceMesh& from, const DeviceMesh& to);
 RootedTeam teamWithRoot(const DeviceMesh& mesh, const std::vector<MeshAxis>& list, int64_t root,
                         const DeviceMesh& from, const DeviceMesh& to);
 
-// An axis of extent `extent` is split over the mesh axes in `list`. Returns whether the blocks that
-// the last `count` of these mesh axes create are flat. Flat blocks have the same size and follow
-// each other without gaps; only the last blocks may be short or empty. The blocks are flat in two
-// cases:
+// An axis of extent `extent` is split over the mesh axes in `list`. The last `count` mesh axes
+// split each block of the mesh axes before them into small blocks. Returns whether the small blocks
+// are flat for all sizes. Small blocks are flat if those of one larger block have the same size and
+// follow each other without gaps; only the last ones may be short or empty. The function returns
+// true in two cases:
 //  - At most one of the last `count` mesh axes has more than one device.
 //  - The number of devices along all mesh axes in `list` divides the extent for all sizes.
-// Otherwise blocks in the middle may be short. For example, the extent 5 over two mesh axes of two
-// devices gives blocks of 2, 1, 2 and 0 elements.
+// Otherwise a small block in the middle may be short. For example, two mesh axes of two devices
+// split the extent 5 into blocks of 2, 1, 2 and 0 elements, which are not flat for `count` = 2.
 bool blocksAreFlat(const Size& extent, const DeviceMesh& mesh, const std::vector<MeshAxis>& list,
                    size_t count);
 

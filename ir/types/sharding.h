@@ -15,9 +15,9 @@ std::string_view name(ReduceOp op);
 std::optional<ReduceOp> reduceOpFromName(std::string_view text);
 
 // Describes how one tensor is split over the devices of a mesh. Each mesh axis appears at most once
-// in a sharding. If several mesh axes split one axis of the tensor, the outermost mesh axis is
-// first. If a mesh axis does not appear in the sharding, all devices along this mesh axis hold the
-// same data.
+// in a sharding. Several mesh axes may split one axis of the tensor. The first one in the list then
+// splits the axis into large blocks, and each further one splits these blocks (see Block). If a
+// mesh axis does not appear in the sharding, all devices along this mesh axis hold the same data.
 struct Sharding {
   // Each device along `axis` holds a partial value. The reduction of the partial values with `op`
   // gives the value of the tensor.
@@ -26,10 +26,11 @@ struct Sharding {
     ReduceOp op;
     bool operator==(const Partial&) const = default;
   };
-  // A request of the user to compute the tensor in `chunks` parts, which split one logical axis.
+  // A request of the user to compute the tensor in `chunks` blocks along one logical axis, one
+  // block after another.
   struct StreamSplit {
     int64_t axis;    // logical axis
-    int64_t chunks;  // number of parts
+    int64_t chunks;  // number of blocks
     bool operator==(const StreamSplit&) const = default;
   };
 

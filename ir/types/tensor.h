@@ -14,7 +14,8 @@ enum class IterKind : uint8_t {
   Iteration,  // an ordinary axis
   Broadcast,  // extent 1; stretches to any extent; layouts and shardings ignore the axis
   // An axis whose extent may be 1 in a run (Fusion::symbolic_sizes). In such a run, the axis
-  // broadcasts. It occurs only until heddle has compiled the fusion for the sizes of a run.
+  // broadcasts. When heddle compiles the fusion for the sizes of a run, it replaces this kind by
+  // one of the two kinds above.
   Symbolic,
   // An axis that an expression reduces. It occurs in the iteration space of the expression, never
   // in a tensor.
@@ -31,8 +32,9 @@ struct IterDomain {
 // For example, {0, 2, 3, 1} is NHWC storage of a tensor with the logical axes [n, c, h, w].
 using AxisOrder = std::vector<int64_t>;
 
-// The layout of a tensor in memory. The members are independent of each other. An input has at most
-// an observed layout. Every other tensor is stored in the order TensorView::allocationOrder().
+// The layout of a tensor in memory. For an input, only `observed` may be set. For every other
+// tensor, `observed` is not set, and TensorView::allocationOrder() computes its memory order from
+// the other members.
 struct Layout {
   struct Observed {
     AxisOrder order;
@@ -64,7 +66,8 @@ struct TensorView {
 
   size_t rank() const { return domain.size(); }
   std::vector<Size> sizes() const;
-  // Returns whether the user requires an order, or an operation of the fusion needs one.
+  // Returns whether the user requires an order of this tensor, or an operation of the fusion needs
+  // one.
   bool hasFixedOrder() const { return layout.required || layout.needed; }
   // Returns the first of layout.required, layout.needed and layout.hint that is set, otherwise
   // row-major order.
@@ -73,8 +76,9 @@ struct TensorView {
 
 AxisOrder rowMajor(size_t rank);
 
-// Returns whether the axis has exactly one element on every device that holds the tensor. The
-// result is false for a sharded axis of extent 1, because only one device has its element.
+// Returns whether the axis is known to have exactly one element on every device that holds the
+// tensor. The result is false for a sharded axis of extent 1, because only one block has its
+// element.
 bool isUnitAxis(const TensorView& tensor, size_t axis);
 
 // Describes one tensor at run time: an input, an output, a preallocated output or an argument of a
