@@ -94,8 +94,8 @@ class Finder {
     return chain;
   }
 
-  // Returns the chain that computes the value from indices, constant elements and values with fewer
-  // axes.
+  // Returns a chain that computes the value from indices or constant elements, and possibly values
+  // with fewer axes. Returns an empty chain if there is none.
   Chain generatedChain(ValueId value, int group) const {
     Chain chain;
     bool generates = false;

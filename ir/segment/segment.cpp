@@ -362,8 +362,8 @@ SegmentedFusion segment(const Fusion& fusion, const SegmentOptions& options) {
 
 SegmentedFusion segmentForAllSizes(const Fusion& fusion, const SegmentOptions& options) {
   SegmentedFusion segmented = Segmenter(fusion).run(options);
-  // Runs several rounds, because a copy may bring a value into a kernel, which can then compute a
-  // further value again.
+  // Runs several rounds, because the copies of one round bring values into a kernel. From these
+  // values, the kernel may be able to compute a further value again.
   constexpr int kMostRounds = 2;
   std::set<ExprId> copies;
   for (int round = 0; round < kMostRounds; ++round) {
