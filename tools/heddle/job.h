@@ -35,7 +35,8 @@ struct JobOptions {
   // Returns the settings that must be equal on all ranks of an mpirun job, by name. runJob()
   // compares them after `prepare`.
   std::function<std::map<std::string, std::string>()> settings;
-  // Returns the fault to inject when a rank of a job of `ranks` begins a task; nullopt: none.
+  // Returns the fault to inject when a rank of a job of `ranks` ranks begins a task
+  // (comm::RankTask). nullopt: none.
   std::function<std::optional<host::InjectedFault>(int ranks)> task_fault;
 };
 

@@ -71,7 +71,7 @@ struct Settings {
   // that are used as sizes (`%n`).
   SizeBindings sizes;
   std::map<std::string, Scalar> scalars;  // by input name
-  std::set<std::string> deciding;         // symbols of inputs whose values occur in sizes
+  std::set<std::string> deciding;  // symbols of inputs whose values occur in sizes or offsets
 };
 Settings settingsOf(const Source& source, const Options& options);
 
