@@ -21,7 +21,8 @@ namespace heddle {
 //  - A source would have to be stored first, because an op other than a pointwise op or a matrix
 //    product computes it.
 //  - The index or a source is stretched along an axis of the operand of the sum.
-//  - `value` has no source with more than one element along the axis, as a constant.
+//  - `value` has no source with more than one element along the axis, for example because it is a
+//    constant.
 Fusion gatherOneHots(Fusion fusion);
 
 }  // namespace heddle

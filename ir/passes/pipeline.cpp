@@ -70,7 +70,7 @@ constexpr Pass kPasses[] = {
     // First, because the other passes are written for axes that certainly broadcast or certainly do
     // not. A symbolic axis (IterKind::Symbolic) leaves this open.
     {"concretizeSizes", sizes},
-    // Before propagateSharding and later passes, which compare meshes and count their devices.
+    // Before propagateSharding, the first pass that counts the devices of meshes.
     {"concretizeMeshes", meshes},
     // Before shardings are chosen, because expressions that no output needs must not influence
     // them.
@@ -85,14 +85,15 @@ constexpr Pass kPasses[] = {
     // Before the passes that split ops and move data, because they need the sharding of every
     // value.
     {"propagateSharding", shardings},
-    // After propagateSharding, which also checks the shardings of the user. Before the passes that
-    // move data.
+    // After the passes that choose shardings, because it removes all shardings in a job of one
+    // rank. Before the passes that move data.
     {"dropShardings", drop},
-    // After dropShardings, which removes all shardings in a job of one rank, so that nothing is
-    // moved there. Before the passes that move data.
+    // After dropShardings: without shardings, this pass moves nothing. Before the passes that move
+    // data.
     {"moveReusedOutputs", moves},
-    // After shardings are chosen: if an output is a view, the pass returns a copy of it, which gets
-    // the sharding of the view. Before the passes that move data and choose memory orders.
+    // After shardings are chosen: if an output with a required order is a view, the pass copies it,
+    // and the copy gets the sharding of the view. Before the passes that move data and choose
+    // memory orders.
     {"requireOrders", require},
     // After shardings are chosen, because the shardings determine which sums are split over
     // devices.

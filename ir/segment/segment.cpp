@@ -148,7 +148,7 @@ class Segmenter {
     for (ValueId input : fusion_.expr(user).inputs) {
       ExprId producer = fusion_.value(input).definition;
       if (producer == kNoExpr || !isKernel(producer)) continue;
-      // A copy must not join the kernel that could have stored the value.
+      // A copy computes a value again for its reader. It must not join the kernel of the original.
       if (copies_.contains(user) && !copies_.contains(producer)) continue;
       ExprId a = graph_->groupOf(producer);
       ExprId b = graph_->groupOf(user);

@@ -14,8 +14,8 @@
 
 namespace heddle::tools {
 
-// The rank that the calling thread runs, the number of ranks of the job, and the objects of this
-// rank. Only rank 0 prints results.
+// Describes the rank that a thread runs: its number, the number of ranks of the job, and the
+// objects of this rank. Only rank 0 prints results.
 struct Rank {
   int rank = 0;
   int ranks = 1;

@@ -29,8 +29,8 @@ struct CandidateResult {
 // candidates.
 // - From round kFirstRounds on, each round drops the candidates whose fastest run took more than
 //   kFar times the fastest run of all. Rounds before that, except the first one, use the factor
-//   kVeryFar. They drop only very slow candidates, because each run of such a candidate could lower
-//   the clock of a GPU for the next candidate.
+//   kVeryFar. They drop very slow candidates early, because each run of such a candidate could
+//   lower the clock of a GPU for the next candidate.
 // - After kFirstRounds rounds or more, the measurement ends when one candidate is left, or when the
 //   95 % confidence interval of the median of every remaining candidate is within 2 % of the
 //   median. It ends after kMostRounds rounds at the latest.

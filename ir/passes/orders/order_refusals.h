@@ -10,9 +10,8 @@ namespace heddle {
 //  - A collective needs the axis that it joins or splits to be outermost. A value that a collective
 //    reads therefore refuses every hint.
 //  - A `set` may copy a value into the order that a collective needs. The value refuses exactly
-//  this
-//    order. With it, the `set` would copy nothing, but the collective may need the separate, padded
-//    memory.
+//    this order. With it, the `set` would copy nothing, but the collective may need the separate,
+//    padded memory.
 //  - A reshape needs a row-major operand if it is not a view of memory in the hinted order
 //    (reshapeInMemory() in ir/analysis/reshape_order.h).
 //  - A matrix product needs its batch axes to be outermost and in ascending order. Only then can a
