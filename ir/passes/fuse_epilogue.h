@@ -5,8 +5,9 @@
 namespace heddle {
 
 // Fuses a relu into the matrix product that computes its operand, if nothing else reads the matrix
-// product and the fusion does not return the matrix product. The relu becomes the attribute
-// `activation` of the matrix product. The results are bit-identical:
+// product and the fusion does not return it. The matrix product must have no activation yet, and
+// both results must have the same type and sharding. The relu becomes the attribute `activation` of
+// the matrix product. The results are bit-identical:
 //  - floats: the library applies relu before it rounds, and rounding keeps the sign.
 //  - integers: the library applies relu after wrapping.
 // Other activations, and additions of a bias, stay separate expressions, because fusing them would

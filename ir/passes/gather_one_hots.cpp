@@ -115,8 +115,8 @@ class OneHots {
   }
 
   // Returns one source of `value` (a tensor in memory from which pointwise ops compute it). Returns
-  // nullopt if `value` cannot be computed for single elements, or if its sources differ in shape
-  // from `operand`.
+  // nullopt if the pass must not change the sum: `value` cannot be computed for single elements, it
+  // has no source, or a source has a sharding or differs in shape from `operand`.
   std::optional<ValueId> leafOf(ValueId value, size_t axis, ValueId operand) const {
     std::optional<ValueId> leaf;
     std::vector<ValueId> next = {value};

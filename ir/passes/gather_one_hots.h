@@ -17,10 +17,12 @@ namespace heddle {
 //
 // The pass does not change a sum in these cases:
 //  - The sum is a sum of integers.
-//  - A source or the index is sharded. Each rank then has only a part of the axis.
+//  - A source or the index has a sharding. Each rank could then have only a part of the axis.
 //  - A source would have to be stored first, because an op other than a pointwise op or a matrix
 //    product computes it.
 //  - The index or a source is stretched along an axis of the operand of the sum.
+//  - `value` has no source with more than one element along the axis, for example because it is a
+//    constant.
 Fusion gatherOneHots(Fusion fusion);
 
 }  // namespace heddle

@@ -35,8 +35,8 @@ class ViewMaterializer {
     } else {
       rewriter_.copyOn(id, {packed(expr.inputs[0], expr.line)});
     }
-    // A hint in the text of a reshape has no effect: the memory of the operand determines the order
-    // of the result.
+    // The reshape is now a view, so the memory of its operand determines its order. A hint that the
+    // text of the fusion gives to the result has no effect.
     rewriter_.fusion().layout(rewriter_.at(expr.outputs[0])).hint.reset();
   }
 

@@ -8,10 +8,10 @@ namespace heddle {
 //  - `size` ops of axes whose extents are the same constant or the same symbol, or of one axis of
 //    one tensor
 //  - constants with the same bits and dtype
-//  - equal ops on equal scalars
+//  - equal ops with equal attributes on equal scalars
 // The host then computes each scalar once. Two kernel expressions that read equal scalars now have
-// equal operands, so code generation can compute them once. Inputs are never merged, because the
-// user may give them any values. No other scalar replaces an output of the fusion.
+// equal operands, so code generation can compute equal expressions once. Inputs are never merged,
+// because the user may give them any values. No other scalar replaces an output of the fusion.
 Fusion mergeScalars(const Fusion& fusion);
 
 }  // namespace heddle

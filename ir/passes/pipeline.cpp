@@ -67,31 +67,33 @@ Fusion views(Fusion fusion, int64_t) { return materializeViews(fusion); }
 // The comment at each pass states why the pass is at this position. The result of every pass
 // satisfies verify().
 constexpr Pass kPasses[] = {
-    // First, because no other pass accepts symbolic axes.
+    // First, because the other passes are written for axes that certainly broadcast or certainly do
+    // not. A symbolic axis (IterKind::Symbolic) leaves this open.
     {"concretizeSizes", sizes},
-    // Next, because all passes below compare meshes and count their devices.
+    // Before propagateSharding, the first pass that counts the devices of meshes.
     {"concretizeMeshes", meshes},
     // Before shardings are chosen, because expressions that no output needs must not influence
     // them.
     {"removeDead", dead},
-    // Before shardings and memory orders are chosen, because it adds expressions.
+    // Before shardings and memory orders are chosen, because the values that it adds need them too.
     {"shiftPads", pads},
-    // Before propagateSharding, because the passes that choose shardings do not accept stream
-    // splits.
+    // Removes the stream splits (requests of the user to compute a value in parts) from the
+    // shardings. Before propagateSharding, which does not accept them.
     {"noteStreamSplits", streams},
-    // Before propagateSharding, which does not know about inputs that outputs reuse.
+    // Before propagateSharding, which ignores that an output may be stored in an input.
     {"shardReusedOutputs", reuses},
     // Before the passes that split ops and move data, because they need the sharding of every
     // value.
     {"propagateSharding", shardings},
-    // After propagateSharding, which also checks the shardings of the user. Before the passes that
-    // move data.
+    // After the passes that choose shardings, because it removes all shardings in a job of one
+    // rank. Before the passes that move data.
     {"dropShardings", drop},
-    // After dropShardings, because a job of one rank moves no data. Before the passes that move
+    // After dropShardings: without shardings, this pass moves nothing. Before the passes that move
     // data.
     {"moveReusedOutputs", moves},
-    // After shardings are chosen, because a copy of an output needs its sharding. Before the passes
-    // that move data and choose memory orders.
+    // After shardings are chosen: if an output with a required order is a view, the pass copies it,
+    // and the copy gets the sharding of the view. Before the passes that move data and choose
+    // memory orders.
     {"requireOrders", require},
     // After shardings are chosen, because the shardings determine which sums are split over
     // devices.
@@ -104,12 +106,14 @@ constexpr Pass kPasses[] = {
     // After insertResharding, because a collective may be between a matrix product and its
     // activation.
     {"fuseEpilogue", epilogues},
-    // After insertResharding, because the pass changes only values that are not sharded.
+    // After propagateSharding, because the pass changes only sums of values without a sharding. An
+    // earlier pass could not know which values propagateSharding will give a sharding.
     {"gatherOneHots", oneHots},
-    // After gatherOneHots, which inserts gathers. After insertResharding, because the pass changes
-    // only values that are not sharded.
+    // After gatherOneHots, which inserts takes that this pass may replace. After propagateSharding
+    // for the same reason as gatherOneHots.
     {"takeGenerated", taken},
-    // After the passes above, which add scalars. Before segmentation, which compares expressions.
+    // After the passes above, which add scalars. Before segmentation, because equal scalars make
+    // expressions equal that code generation then computes once.
     {"mergeScalars", scalars},
     // After fuseEpilogue, which fuses an activation only if it has the shape of its matrix product.
     // Before followOrders, because splitAxes skips values that have a memory order.

@@ -11,7 +11,8 @@ namespace heddle {
 
 // Runs the passes of ir/passes/pipeline.cpp in order for a job of `job_size` ranks. The result is
 // ready for segment() (ir/segment/segment.h):
-//  - it has no symbolic sizes (written `n?`): the default sizes decide whether each of them is 1
+//  - it has no symbolic sizes. A symbolic size, written `n?`, may be 1 in a run, and its axes then
+//    broadcast. The default sizes decide which symbolic sizes are 1
 //    (ir/analysis/concretize_sizes.h);
 //  - the sizes of all meshes are known;
 //  - each expression is needed by an output;

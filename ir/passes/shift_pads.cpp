@@ -39,8 +39,8 @@ class WidthRanges {
 
   // Returns whether a kernel can use the size as the low width of a pad that only shifts. The
   // kernel computes the size as a 64-bit integer that wraps at overflow. In a run without overflow,
-  // the integer equals the size. In every other run, it must be above 2^62 or below -2^62. It then
-  // shifts all elements out of the result, like the exact width.
+  // the integer equals the size. In every other run, the integer must be at least 2^62 or at most
+  // -2^62. It then shifts all elements out of the result, like the exact width.
   bool mayWrap(const Size& size) {
     visits_ = 64;
     const std::optional<WidthRange> range = rangeOf(size);

@@ -13,16 +13,18 @@ namespace heddle {
 //   where(0 <= %place and %place < size of %x, take(%x, %place, axis=0), 0.0)
 //
 // Every element keeps its bits, so -0.0 stays -0.0. If the widths of other axes are not 0, a pad
-// along these axes remains. An op that reads at computed indices needs its operand in memory, so a
-// pad of several axes may become several kernels. These pads do not change:
+// along these axes remains. The take needs its operand in memory. A pad that shifts several axes
+// becomes one take per axis, and therefore possibly several kernels. These pads do not change:
 // - A pad of an f8 tensor, because `where` accepts no f8.
 // - A pad along an axis that is sharded, or that propagateSharding may shard. A take along a
 //   sharded axis would sum the results of all ranks, but a pad needs only an allgather.
 // - A pad whose low width contains a division or remainder.
-// - A pad whose width may overflow 64 bits, as in `%i * %i` with an i64. A run checks the width of
-//   a pad for overflow, and the error names the pad. A kernel would compute a wrong width without
-//   an error. A width like `%i + 1` is allowed: if it overflows, all elements are shifted out of
-//   the result.
+// - A pad whose low width may overflow 64 bits to a small number, as `%i * %i` with an i64 %i. A
+//   run checks the width of a pad for overflow, and the error names the pad. A kernel would use the
+//   wrong width without an error.
+//
+// A pad with the low width `%i + 1` is replaced, although this sum may overflow too. The overflowed
+// number is still so large that it shifts all elements out of the result, as the exact width does.
 Fusion shiftPads(Fusion fusion);
 
 }  // namespace heddle

@@ -179,7 +179,7 @@ class AxisClasses {
     }
   }
 
-  // A reduction with `keepdim` keeps an axis of one element at the position of the reduced axis.
+  // Joins each reduced axis with the axis of one element that `keepdim` leaves in its place.
   void joinUnits(const Expression& reduction) {
     const size_t rank = fusion_.tensor(reduction.inputs[0]).rank();
     if (fusion_.tensor(reduction.outputs[0]).rank() != rank) return;
@@ -197,8 +197,8 @@ class AxisClasses {
     // An output that is stored in an input needs its own buffer. If its axes were split, the output
     // would be a view of the split value.
     stays = stays || is_in_input_[id];
-    // The pass inserts reshapes to these extents. In a reshape, an extent that is the value of a
-    // scalar may be -1.
+    // The pass inserts reshapes to these extents. An extent %n may be -1 in a run, and a reshape
+    // then computes the extent from its operand.
     for (const IterDomain& axis : tensor.domain) stays = stays || axis.extent.hasScalar();
     // A reshape would turn a broadcast axis into an ordinary axis.
     const bool is_reshaped = !isComputedByKernel(id) || isNeededWhole(id);
@@ -239,7 +239,8 @@ class AxisClasses {
     const std::optional<Regrouping> found = regroupingOf(fusion_, expr);
     if (!found || (is_output_[found->apart] && found->apart == expr.outputs[0])) return;
     const Node node = find(first_[found->whole] + found->axis);
-    // The reshape makes broadcast axes ordinary. Removing it would change the type of the result.
+    // A reshape makes the broadcast axes of its operand ordinary, so it must stay. A part of one
+    // element could become a broadcast axis if a value of the class has one.
     const bool has_unit = std::any_of(found->parts.begin(), found->parts.end(),
                                       [](const Size& part) { return part.isConstant(1); });
     if (hasBroadcastAxis(fusion_.tensor(expr.inputs[0]))) return;

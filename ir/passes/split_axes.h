@@ -27,12 +27,12 @@ namespace heddle {
 //   axis, its result is not an output.
 // - Each value that shares the axis has the same extent along it, or the extent 1. No extent of
 //   these values contains the value of a scalar (`%n`).
-// - No value that shares the axis is sharded, has a required, needed or hinted memory order (Layout
-//   in ir/types/tensor.h), or is stored in another order than row-major.
+// - No value that shares the axis has a sharding, has a required, needed or hinted memory order
+//   (Layout in ir/types/tensor.h), or is stored in another order than row-major.
 // - No value that shares the axis is an output that is stored in an input (`return %y in %x`). A
 //   view of a split value could not be stored there.
-// - No value that shares the axis contains the index along it, or is the result of an op that reads
-//   at computed indices.
+// - No value that shares the axis is an `iota` along it, or the result of an op that reads at
+//   computed indices.
 // - The axis is not a part of another axis that the pass splits, and no other reshape splits it
 //   into different parts.
 // - Neither this reshape, nor a reshape that the pass would insert, turns a broadcast axis

@@ -139,8 +139,8 @@ class TakeWriter {
     return index_[axis] = index;
   }
 
-  // Returns the elements of `id` at the selected indices. Along axis i of `id`, this is the index
-  // along axis axes[i] of the take's operand, or 0 if axes[i] is -1.
+  // Returns the elements of `id` at the selected indices. The index along axis i of `id` is the
+  // selected index along axis axes[i] of the take's operand, or 0 if axes[i] is -1.
   ValueId pick(ValueId id, const std::vector<int>& axes) {
     if (fusion_.value(id).is_scalar) return rewriter_.at(id);
     const auto found = picked_.find({id, axes});

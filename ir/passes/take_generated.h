@@ -11,10 +11,12 @@ namespace heddle {
 // gives NaN, or 0 for integers and bools.
 //
 // The pass does not change a take in these cases:
-//  - The index, the generated value, or a value from which it is computed is sharded.
+//  - The index, the result, the generated value, or a value from which it is computed has a
+//    sharding.
 //  - The fusion returns the generated value, or an op other than these reads it: pointwise ops,
 //    broadcasts, expands, reductions, `size`, and ops that read at computed indices.
-//  - The index is generated too. The take is then a part of a cat (ir/segment/cat.h), or is cheap.
+//  - The index is generated too, as in a cat. catsOf() (ir/segment/cat.h) recognizes a cat by its
+//    ops, so they must not change.
 //  - The result has an axis of one element.
 //  - More than 64 expressions compute the generated value.
 Fusion takeGenerated(Fusion fusion);

@@ -24,7 +24,7 @@ struct ChosenCats {
 // second way if all of this is true:
 // - The kernel of the first way stores the result.
 // - At most half of the pieces are copied. The second way saves one write and one read of each
-//   other piece. It needs no launch for the cat, but one launch per copy.
+//   piece that is not copied. It needs no launch for the cat, but one launch per copy.
 // - No piece is copied if the kernel of the first way also computes other values from the result.
 //   To compute them, another kernel would have to read the copied piece again.
 // - All pieces have the sharding of the result, which is not sharded along the axis of the cat.

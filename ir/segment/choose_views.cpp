@@ -34,7 +34,8 @@ class ViewChooser {
       const std::string why = whyStored(id, chain);
       if (why.empty()) {
         result_.exprs.insert(chain.begin(), chain.end());
-        // Views of the earlier expressions of the chain may have other strides from now on.
+        // The earlier expressions of the chain are now views too. Known strides of values that view
+        // their results may therefore be wrong.
         if (chain.size() > 1) strides_.clear();
       } else if (fusion_.expr(id).op->kind == OpKind::Expand) {
         result_.notes.push_back(
@@ -263,7 +264,7 @@ class ViewChooser {
   const Fusion& fusion_;
   const IdVector<ValueId, std::vector<ExprId>> readers_;
   ChosenViews result_;
-  std::map<ValueId, Strides> strides_;  // the strides of the views that are decided
+  std::map<ValueId, Strides> strides_;  // strides of values that are views, as chosen so far
 };
 
 }  // namespace

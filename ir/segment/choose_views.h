@@ -17,14 +17,14 @@ struct ChosenViews {
 // Chooses which broadcasts and expands are views of memory, with the stride 0 along the axes that
 // repeat elements. All others are computed by kernels.
 //
-// `segmented` contains the fusion with the views `chosen`; kernels compute all other broadcasts and
-// expands. The result contains `chosen`, and each broadcast or expand for which all of this is
-// true:
+// In `segmented`, the broadcasts and expands in `chosen` are views, and kernels compute all others.
+// The result contains `chosen`, and each broadcast or expand for which all of this is true:
 // - The kernel that computes the expression stores the result. (If no other group reads the result,
 //   the kernel computes it in registers.)
-// - Its operand is an input of the kernel, directly or through other broadcasts and expands of the
-//   kernel, which then also become views. Otherwise, no other expression of the kernel may read the
-//   result. The kernel then stores the operand instead of the result.
+// - One of two cases: The operand is an input of the kernel, directly or through other broadcasts
+//   and expands of the kernel, which then also become views. Or the kernel computes the operand,
+//   and no other expression of the kernel reads the result. In the second case, the kernel stores
+//   the operand instead of the result.
 // - A broadcast of an operand that the kernel computes is a view only if the kernel stores the
 //   operand in any case. A broadcast repeats no elements, so it would save no memory to store the
 //   operand instead.

@@ -1,5 +1,5 @@
-// Implements extract() (ir/segment/segment.h), which makes a group of a segmented fusion a separate
-// fusion.
+// Implements extract() (ir/segment/segment.h), which turns a group of a segmented fusion into a
+// separate fusion.
 #include <algorithm>
 #include <cmath>
 #include <map>

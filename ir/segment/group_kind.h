@@ -6,8 +6,9 @@
 
 namespace heddle {
 
-// Returns the kind of the group to which the expression can belong. A broadcast or expand may
-// instead be a view (ir/segment/choose_views.h). The expression must not be one that the host
+// Returns the kind of the group to which the expression can belong. The caller handles the
+// exceptions: a broadcast or expand may be a view (ir/segment/choose_views.h), and the ops of an
+// attention or a cat may together be one group. The expression must not be one that the host
 // evaluates (isHostScalar() in ir/analysis/kernel_rules.h).
 GroupKind kindOf(const Fusion& fusion, const Expression& expr);
 

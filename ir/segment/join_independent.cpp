@@ -72,8 +72,8 @@ std::string bodyOf(const Fusion& fusion, const Group& group) {
     const Expression& expr = fusion.expr(id);
     text += expr.op->name;
     for (const auto& [key, attr] : expr.attrs) {
-      // Only attributes of the type std::vector<Size> contain sizes. The sizes of groups may
-      // differ.
+      // Attributes of the type std::vector<Size> contain sizes. Parts with the same body may have
+      // different sizes.
       if (!std::holds_alternative<std::vector<Size>>(attr)) text += ' ' + printAttr(attr);
     }
     for (ValueId input : expr.inputs) add(input);

@@ -31,13 +31,14 @@ std::string_view text(Apart why);
 // - The earlier group is one of the last four groups that a kernel may join.
 // - They read no common tensor, except tensors without axes. (Kernels that read a common tensor may
 //   become one kernel instead: ir/segment/siblings.h.)
-// - If one of them stores a result in a reused input (Fusion::reuses()), no kernel, library call or
-//   collective reads this input later. A group that reads it earlier counts as a group on which the
-//   kernel depends.
+// - If one of them stores a result in a reused input (Fusion::reuses()), every kernel, library call
+//   or collective that reads this input comes before the storing kernel in the order of groups.
+//   Such a reader counts as a group on which the storing kernel depends.
 // - Their results are on the same mesh.
 // - No collective depends on one of them, or on a group between them. Both depend on the same
-//   collectives. If there are such collectives, no library call reads their results, because chunks
-//   of the call may overlap with a collective (host/passes/chunk).
+//   collectives. If there are such collectives, no library call reads results of the two kernels,
+//   directly or through other groups. Chunks of such a call may overlap with a collective
+//   (host/passes/chunk).
 // - At most kMostGroupsBetween groups other than views run between them.
 // - The group has at most kMostHeldParts parts that need additional memory. Such a part stores a
 //   value in new memory and reads a result of another group, or stores an intermediate result and
@@ -48,7 +49,7 @@ std::string_view text(Apart why);
 //   many registers as the largest body needs, and each body takes time to compile.
 //
 // The rules do not look at sizes, so every rank joins the same kernels. Within these limits a join
-// always saves time: a block finds its part in less time than a launch takes.
+// always saves time: a thread block finds its part in less time than a launch takes.
 inline constexpr size_t kMostGroupsBetween = 8;
 inline constexpr size_t kMostHeldParts = 8;
 inline constexpr size_t kMostParts = 256;

@@ -19,7 +19,7 @@ SegmentedFusion splitCalls(SegmentedFusion segmented, const SegmentOptions& opti
 // backward computes the forward again.
 //
 // A backward can read the results of a forward if all of these conditions are true:
-// - Both are groups of the fusion, so both are library calls.
+// - Each of them is one group, that is, one library call.
 // - Both have the same values q, k and v, the same scale and the same mask. Neither is a
 //   grouped-query attention (Attention::gqa).
 // - Every rank that computes the backward also computes the forward.

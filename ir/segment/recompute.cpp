@@ -12,7 +12,7 @@
 namespace heddle {
 namespace {
 
-// The expressions that compute a value from values in memory, in the order of the fusion.
+// The expressions that compute a value again, in the order of the fusion.
 using Chain = std::vector<ExprId>;
 
 class Finder {
@@ -94,8 +94,8 @@ class Finder {
     return chain;
   }
 
-  // Returns the chain that computes the value from indices, constant elements and values with fewer
-  // axes.
+  // Returns a chain that computes the value from indices or constant elements, and possibly values
+  // with fewer axes. Returns an empty chain if there is none.
   Chain generatedChain(ValueId value, int group) const {
     Chain chain;
     bool generates = false;
@@ -164,8 +164,8 @@ class Finder {
   std::set<ValueId> stored_;  // the values that the current group stores in any case
 };
 
-// Copies the fusion. Before the first expression of a group that reads a value with a chain, it
-// inserts copies of the chain.
+// Copies the fusion. If a group reads a value with a chain, and another group computes the value,
+// inserts copies of the chain before the first expression of the reading group that needs them.
 class Inserter {
  public:
   Inserter(const SegmentedFusion& segmented, const std::map<ValueId, Chain>& chains,

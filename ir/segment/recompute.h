@@ -17,7 +17,7 @@ struct Recomputed {
 // copies of the expressions.
 //
 // A value is computed again only if all readers are kernels, and none reads it at computed indices.
-// The fusion must not return the value, and the value must not be sharded. In addition, the value
+// The fusion must not return the value, and the value must have no sharding. In addition, the value
 // must be of one of two kinds.
 //
 // Values of the first kind need no memory: pointwise ops, broadcasts and expands compute them from

@@ -7,7 +7,7 @@ namespace heddle {
 namespace {
 
 // Returns whether every rank that computes the results of `backward` also computes the results of
-// `forward`. All ranks of the job compute a value without sharding.
+// `forward`. A value without a sharding is computed on all ranks of the job.
 bool runsWhere(const Fusion& fusion, const Attention& forward, const Attention& backward) {
   const std::optional<Sharding>& has = fusion.tensor(forward.results[0]).sharding;
   const std::optional<Sharding>& needs = fusion.tensor(backward.results[0]).sharding;

@@ -148,7 +148,7 @@ class Segmenter {
     for (ValueId input : fusion_.expr(user).inputs) {
       ExprId producer = fusion_.value(input).definition;
       if (producer == kNoExpr || !isKernel(producer)) continue;
-      // A copy must not join the kernel that could have stored the value.
+      // A copy computes a value again for its reader. It must not join the kernel of the original.
       if (copies_.contains(user) && !copies_.contains(producer)) continue;
       ExprId a = graph_->groupOf(producer);
       ExprId b = graph_->groupOf(user);
@@ -362,8 +362,8 @@ SegmentedFusion segment(const Fusion& fusion, const SegmentOptions& options) {
 
 SegmentedFusion segmentForAllSizes(const Fusion& fusion, const SegmentOptions& options) {
   SegmentedFusion segmented = Segmenter(fusion).run(options);
-  // Runs several rounds, because a copy may bring a value into a kernel, which can then compute a
-  // further value again.
+  // Runs several rounds, because the copies of one round bring values into a kernel. From these
+  // values, the kernel may be able to compute a further value again.
   constexpr int kMostRounds = 2;
   std::set<ExprId> copies;
   for (int round = 0; round < kMostRounds; ++round) {

@@ -61,7 +61,7 @@ bool hasReduction(const SegmentedFusion& segmented, const Group& group) {
   });
 }
 
-// Describes how CUDA computes a matrix product that is not one call of cuBLASLt
+// Describes how CUDA computes a matrix product that is not always one call of cuBLASLt
 // (host/device/fallback_matmul.h). Returns "" for all other matrix products.
 std::string_view productOnCuda(const Fusion& fusion, const Expression& expr) {
   if (expr.op->kind != OpKind::Matmul) return "";

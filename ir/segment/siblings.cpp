@@ -35,7 +35,7 @@ class SiblingJoiner {
 
  private:
   void joinReaders(ValueId id) {
-    std::vector<ExprId> open;  // the last reader of each of the last groups
+    std::vector<ExprId> open;  // one reader of each of the last groups
     for (ExprId reader : readers_[id]) {
       if (!is_kernel_(reader) || isComputedIn(graph_.groupOf(reader), id)) continue;
       if (readsAtIndices(reader, id)) continue;

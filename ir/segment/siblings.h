@@ -16,8 +16,8 @@ namespace heddle {
 // Two kernels are merged if all of this is true:
 // - Both read a value that neither computes, and they do not read it at computed indices. No value
 //   of the two kernels has more axes than this value.
-// - The value is not sharded. (Otherwise a collective could need only one of the results, and would
-//   have to wait for both.)
+// - The value has no sharding. (In a job of several ranks, a collective could need only one of the
+//   results, and would have to wait for both.)
 // - Together they satisfy the rules of kernels (ir/analysis/kernel_rules.h), have at most
 //   kMostSiblingExprs expressions, and store at most kMostSiblingStores values. More values would
 //   need too many registers.

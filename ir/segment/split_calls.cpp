@@ -40,7 +40,8 @@ class GroupIds {
     return group;
   }
 
-  // If the other fusion lacks the value or the expression, the cut no longer names it.
+  // Replaces the ids of a cut. If the other fusion lacks the value or the expression, the id
+  // becomes kNoValue or kNoExpr.
   void replace(Cut& cut) const {
     cut.value = at(cut.value);
     cut.other = at(cut.other);

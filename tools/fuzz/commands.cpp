@@ -17,8 +17,8 @@
 namespace heddle::fuzz {
 namespace {
 
-constexpr int64_t kLargestDefault = 8;  // larger default sizes are reduced to this
-// Largest number of elements of one tensor of a text that runs.
+constexpr int64_t kLargestDefault = 8;  // larger default sizes are replaced by it
+// A text does not run if one of its tensors has more elements.
 constexpr int64_t kMostElements = 1 << 16;
 constexpr double kMostOperations = 1e7;        // largest number of operations of the reference
 constexpr int64_t kMemory = int64_t{1} << 26;  // bytes of each rank's device

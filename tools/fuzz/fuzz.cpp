@@ -136,7 +136,7 @@ void watchCrashes() {
 
 // Ends the process with a signal after `seconds` of processor time, or after ten times as many
 // seconds of real time. The second limit applies if the process hangs. It is longer, because other
-// programs may use the machine. If `seconds` is 0, removes both limits.
+// programs may use the machine. If `seconds` is 0, the function removes both limits.
 void limitTime(unsigned seconds) {
   struct itimerval processor_time = {};
   processor_time.it_value.tv_sec = seconds;

@@ -22,8 +22,9 @@ struct SoakOptions {
 // Writes each failing fusion to the folder SoakOptions::out. Returns 1 if a fusion failed.
 int soak(const SoakOptions& options);
 
-// Writes SoakOptions::count random fusions for tests/goldens/torch_fusions.py. Writes the inputs,
-// the outputs of the reference and the bound of each element as .npy files. Returns 0.
+// Writes SoakOptions::count random fusions for tests/goldens/torch_fusions.py, which runs them with
+// PyTorch. Writes the inputs, the outputs of the reference and the bound of each element as .npy
+// files. Returns 0.
 int writeCases(const SoakOptions& options);
 
 // Repeats the checks of soak() for a fusion that soak() has written, with the inputs and memory

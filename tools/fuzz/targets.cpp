@@ -30,7 +30,8 @@ void checkFusion(const std::string& text) {
                "the parsed graph differs:\n{}", printed);
 }
 
-// Checks the text of a host program like checkFusion(). However, verify() may reject the program.
+// Checks the text of a host program like checkFusion(). Exception: verify() may reject the program
+// with a UserError.
 void checkProgram(const std::string& text) {
   const host::Program program = host::parseProgram(text, "fuzz");
   const std::string printed = host::print(program);

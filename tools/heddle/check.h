@@ -35,8 +35,8 @@ struct CheckOptions {
 
 // Compares gathered (unsharded) outputs with the reference.
 // - Mode "full" compares every element. If the values of the reference need more than `most_bytes`,
-//   the reference evaluates each output in slices. A slice may exceed the limit if shorter slices
-//   would save little memory.
+//   the reference evaluates each output in slices along its longest axis. A slice may exceed the
+//   limit if shorter slices would save little memory.
 // - Mode "sample" compares about 4096 elements of each output, including the first and the last
 //   element. If the reference needs more than about 10^10 operations for the sample, the sample is
 //   smaller, but it has about 64 elements or more.

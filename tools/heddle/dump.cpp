@@ -123,7 +123,8 @@ SegmentedFusion segmentsOf(const Fusion& fusion, int ranks, const Options& optio
                    [&] { return segment(ready, libraryOptions(fusion, options)); });
 }
 
-// Returns the decisions about sizes with a '?', and the fusion after these decisions.
+// Returns the decisions about sizes with a '?' and about reshapes whose sizes depend on scalars,
+// and the fusion after these decisions.
 std::string concretizedIn(const Options& options, const Fusion& fusion) {
   const SizeDecisions decisions = decideSizes(fusion, defaultSizes(fusion));
   const std::string text = print(concretizeSizes(fusion, decisions));
@@ -194,8 +195,9 @@ void dumpFusion(const Fusion& fusion, int ranks, const Options& options,
 }
 
 // Returns comment lines about decisions of the passes. For each collective, a line says into how
-// many chunks it is split and why (host::explainChunks()). For each output in an input, a line says
-// whether it is copied and why (host::explainReuses()). Leaves out the lines of a skipped pass.
+// many chunks it is split and why (host::explainChunks()). For each output that is stored in an
+// input, a line says whether it is copied and why (host::explainReuses()). Leaves out the lines of
+// a skipped pass.
 std::string passNotes(const host::Program& program, const Options& options,
                       const host::PassOptions& passes) {
   const auto skips = [&](const char* pass) {

@@ -14,8 +14,8 @@
 
 namespace heddle::tools {
 
-// The rank that the calling thread runs, the number of ranks of the job, and the objects of this
-// rank. Only rank 0 prints results.
+// Describes the rank that a thread runs: its number, the number of ranks of the job, and the
+// objects of this rank. Only rank 0 prints results.
 struct Rank {
   int rank = 0;
   int ranks = 1;
@@ -35,7 +35,8 @@ struct JobOptions {
   // Returns the settings that must be equal on all ranks of an mpirun job, by name. runJob()
   // compares them after `prepare`.
   std::function<std::map<std::string, std::string>()> settings;
-  // Returns the fault to inject when a rank of a job of `ranks` begins a task; nullopt: none.
+  // Returns the fault to inject when a rank of a job of `ranks` ranks begins a task
+  // (comm::RankTask). nullopt: none.
   std::function<std::optional<host::InjectedFault>(int ranks)> task_fault;
 };
 

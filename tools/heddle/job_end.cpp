@@ -74,8 +74,8 @@ void onEndSignal(int signal) {
 }
 
 // Ends the process. Only the thread that has set `ends` calls this function. Before it exits, the
-// process waits until this rank has printed a failure or is Failed, and until the other ranks have
-// printed. The waiting is limited by `goodbye`.
+// process waits until this rank has printed a failure or has the status RankState::Failed, and
+// until the other ranks have printed. The waiting is limited by `goodbye`.
 [[noreturn]] void leave(int code) {
   codegen::endChildProcesses();
   comm::JobMonitor* const monitor = job_monitor.load();

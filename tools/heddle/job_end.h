@@ -37,8 +37,9 @@ class RankErrors {
 // the job monitor polls endSignal(). After the WatcherPoll, the handler itself ends the process.
 void catchEndSignal(bool is_polled);
 // Sets the current task of this process, for the message that the signal handler prints. Does
-// nothing after the handler has stored a signal. The reason: the signal can also make a compiler
-// fail. The exception then ends the task, but the message must still name this task.
+// nothing after the handler has stored a signal, because the message must name the task during
+// which the signal came. (The signal can also make a compiler fail, so that an exception ends this
+// task before the message is printed.)
 void setProcessTask(comm::RankTask task);
 // Sets the current task of this process. The destructor sets the previous task again.
 class ProcessTask {

@@ -15,8 +15,8 @@ void line(const char* what, const std::string& text) {
   std::printf("%-10s %s\n", what, text.c_str());
 }
 
-// Returns only the version, which is the second line of the identity. The options and CPU features
-// in the following lines are too long to print.
+// Returns only the version of a compiler, which is the second line of KernelCompiler::identity().
+// The options and CPU features in the following lines are too long to print.
 std::string versionOf(const std::string& identity) {
   const size_t program = identity.find('\n');
   if (program == std::string::npos) return identity;

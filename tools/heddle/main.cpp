@@ -129,7 +129,8 @@ void restoreInterrupt() {
 }
 
 // Opens /dev/null for each of standard input, output and error that is closed. Otherwise the next
-// opened file would get its number, and heddle would write its output into this file.
+// opened file would get the number of the closed one, and heddle would write its output into this
+// file.
 void holdStandardFiles() {
   for (int file = STDIN_FILENO; file <= STDERR_FILENO; ++file) {
     if (fcntl(file, F_GETFD) < 0) open("/dev/null", O_RDONLY);
@@ -253,7 +254,8 @@ int runCommandLine(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   heddle::tools::restoreInterrupt();
-  // A write beyond the limit of the file size (ulimit -f) then fails with an error.
+  // A write beyond the limit of the file size (ulimit -f) then fails with an error instead of a
+  // signal.
   signal(SIGXFSZ, SIG_IGN);
   std::set_new_handler(heddle::tools::onShortMemory);
   std::set_terminate(heddle::tools::onUncaughtException);

@@ -65,8 +65,8 @@ int devicesCommand(const Options& options);
 int opsCommand(const Options& options);
 
 // Converts --skip, --overlap, --verify-each and --time-passes to options of the passes. `sizes` are
-// the sizes of the run, which the cost model needs. If --time-passes is given, `times` receives the
-// seconds of each pass. `times` must outlive the result.
+// the sizes of the run, which the cost model of --overlap needs. If --time-passes is given, `times`
+// receives the seconds of each pass. `times` must outlive the result.
 host::PassOptions passOptions(const Options& options, const SizeBindings& sizes,
                               PassTimes* times = nullptr);
 

@@ -114,7 +114,7 @@ std::vector<host::Argument> placeInputs(const Rank& rank, const host::Program& p
     }
     const TensorDesc& desc = descs[i];
     const HostTensor& whole = inputs.tensors[i];
-    if (inputs.sizes.contains(scalarSymbol(slot.name))) {  // the value decides sizes
+    if (inputs.sizes.contains(scalarSymbol(slot.name))) {  // its value decides sizes or offsets
       host::Tensor value{whole.data.get(), desc, whole.data};
       value.in_host_memory = true;
       arguments.emplace_back(std::move(value));

@@ -47,7 +47,7 @@ void checkInjected(const host::InjectedFault& fault, const host::Program& progra
                    const SizeBindings& sizes, int ranks);
 
 // Returns the inputs of a run on this rank: copies the rank's block of every input to its device.
-// Scalars stay in host memory, and so do inputs whose values occur in sizes.
+// Scalars stay in host memory, and so do inputs whose values occur in sizes or offsets.
 std::vector<host::Argument> placeInputs(const Rank& rank, const host::Program& program,
                                         const Inputs& inputs);
 

@@ -11,7 +11,8 @@
 namespace heddle::tools {
 namespace {
 
-// Messages about a fusion name an op or a value and its line: "%y at line 3".
+// Adds the file and the line to a message that names an op or a value of a fusion with its line, as
+// in "%y at line 3".
 std::string withLineOfFusion(const std::string& message, const std::string& file) {
   static const std::regex at_line("[%A-Za-z0-9_.]+ at line ([0-9]+)[:, ]");
   const std::string first = message.substr(0, message.find('\n'));
@@ -20,7 +21,8 @@ std::string withLineOfFusion(const std::string& message, const std::string& file
   return fmt::format("{}:{}: {}", file, found[1].str(), message);
 }
 
-// Messages about a program name an instruction by its index after all calls are inlined.
+// Returns whether the message names an instruction of a host program. The message contains the
+// index that the instruction has after all calls are inlined.
 bool namesInstruction(const std::string& message, std::smatch& found) {
   static const std::regex named_instruction("instruction ([0-9]+) [(`]");
   return std::regex_search(message, found, named_instruction);

@@ -121,8 +121,8 @@ std::string reportText(const Report& r) {
   return text;
 }
 
-// The keys have this order: the run, its times, memory, plans and kernels, its outputs and its
-// checks. Each output and each check is an object.
+// The keys have this order: the run, its times, memory, plans, kernels and communicators, its
+// outputs and its checks. Each output and each check is an object.
 std::string reportJson(const Report& r) {
   nlohmann::ordered_json json = {{"file", r.file},
                                  {"device", r.device},

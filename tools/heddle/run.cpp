@@ -62,7 +62,8 @@ std::vector<std::string> inputTexts(const Source& source, const host::Program& p
   return texts;
 }
 
-// Returns the kind and the name of the tensor whose memory an output shares.
+// Returns the tensor whose memory an output shares, as in "input %x" or "output %y". Returns "" if
+// the output shares no memory.
 std::string aliasedText(const host::Program& program,
                         const std::optional<host::AliasedTensor>& aliased) {
   if (!aliased) return {};

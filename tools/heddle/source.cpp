@@ -108,8 +108,8 @@ std::map<std::string, HostTensor> readFiles(const std::vector<InputSpec>& inputs
   return files;
 }
 
-// Applies defaults such as `with %n = 3` to inputs. The value replaces the value in `%n: i64 = 2`.
-// The reason: after `--set %n=3`, a dump contains both.
+// Applies defaults such as `with %n = 3` to inputs. The value replaces the one in `%n: i64 = 2`,
+// because a dump after `--set %n=3` has both.
 void addSizeDefaults(const std::vector<std::pair<std::string, int64_t>>& defaults,
                      std::vector<InputSpec>& inputs) {
   for (const auto& [symbol, value] : defaults) {
@@ -188,7 +188,7 @@ SetTarget targetOf(const std::string& option, const std::string& name,
             suggestionFor(bare, names));
 }
 
-// Returns the symbols of the inputs whose values occur in sizes (host/plan/size_inputs.h).
+// Returns the symbols of inputs in sizes and offsets (host/plan/size_inputs.h).
 std::set<std::string> sizeInputsOf(const Source& source) {
   if (const auto* fusion = std::get_if<Fusion>(&source)) return host::SizeInputs(*fusion).symbols();
   const auto& program = std::get<host::Program>(source);

@@ -68,10 +68,10 @@ std::vector<InputSpec> inputsOf(const Source& source);
 // The values of --set, divided into sizes and scalars.
 struct Settings {
   // Also contains the file's defaults for sizes that --set does not name, and the values of inputs
-  // that are used as sizes (`%n`).
+  // that occur in sizes or offsets (`%n`).
   SizeBindings sizes;
   std::map<std::string, Scalar> scalars;  // by input name
-  std::set<std::string> deciding;         // symbols of inputs whose values occur in sizes
+  std::set<std::string> deciding;  // symbols of inputs whose values occur in sizes or offsets
 };
 Settings settingsOf(const Source& source, const Options& options);
 
@@ -83,8 +83,8 @@ Source withSizes(Source source, const SizeBindings& sizes);
 
 // The unsharded inputs of a run, which are the same on every rank. A tensor comes from its .npy
 // file if one is given, otherwise from the seed. A scalar comes from --set, otherwise from its
-// default. A tensor whose value occurs in sizes comes from its .npy file, from --set or from its
-// default.
+// default. A tensor whose value occurs in sizes or offsets comes from its .npy file, from --set or
+// from its default.
 struct Inputs {
   // Per input; unused for scalars. A tensor without data stands for the values of randomTensor()
   // with `seed` and the name of the input. For a host program, such a tensor has no sizes, because

@@ -41,7 +41,8 @@ struct Options {
   int64_t growth = 64;
 };
 
-// The allocator of one thread. After failAt(n), the n-th allocation fails, counted from 0.
+// The allocator of one thread. After failAt(n), n further allocations succeed, and the next one
+// fails.
 class ThreadAllocator : public host::Allocator {
  public:
   explicit ThreadAllocator(host::Allocator& inner) : inner_(inner) {}
@@ -223,8 +224,8 @@ class LoadTest {
     ++runs_;
   }
 
-  // Makes the n-th allocation of a run fail, if there are so many. Requires that the run then
-  // throws an Error with the code OutOfMemory, and that the next run works.
+  // Makes the allocation after the first n ones of a run fail, if there are so many. Requires that
+  // the run then throws an Error with the code OutOfMemory, and that the next run works.
   void expectFailedAllocation(const Shape& shape, int n, host::Stream stream,
                               ThreadAllocator& allocator) {
     allocator.failAt(n);

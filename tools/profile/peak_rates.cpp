@@ -57,7 +57,7 @@ double productRate(host::Device& device, codegen::ImageCache& images,
   host::RunOptions options;
   options.profile = &profile;
   double best = 0;
-  for (int i = 0; i <= kRuns; ++i) {  // the first run loads what it needs
+  for (int i = 0; i <= kRuns; ++i) {  // one run more, because the first one also loads code
     executable.run(inputs, options).wait();
     TimesByInstruction times;
     addRun(profile, times);

@@ -21,8 +21,8 @@ std::vector<double> all(const HostTensor& tensor, double error) {
   return std::vector<double>(static_cast<size_t>(tensor.numel()), error);
 }
 
-// Returns the bounds for an op that moves elements, by applying the op to the bounds. Operand 1 is
-// an index or a fill value.
+// Returns the bounds for an op that moves elements, by applying the op to the bounds. Operand 1, if
+// there is one, is an index or a fill value.
 std::vector<double> movedErrors(const ReferenceContext& context, const Expression& expr,
                                 const std::vector<const Bounded*>& operands,
                                 const HostTensor& result) {

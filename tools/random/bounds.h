@@ -20,15 +20,15 @@ namespace heddle::random {
 //   * Inputs, constants and sizes have e = 0.
 //   * A pointwise op for which isExactOp() is true (add, div, sqrt, floor, comparisons, casts,
 //     where, ...) adds nothing, because IEEE 754 defines its result.
-//   * Every other pointwise op adds two terms. The first is kOpUlps units in the last place of the
-//     type in which the op computes. The second is the change of the result if the operands change
-//     by kOperandUlps units. The second term covers ops whose text in the op table consists of
-//     several operations.
+//   * Every other pointwise op adds kOpUlps units in the last place of the type in which the op
+//     computes. It also adds the change of the result if the operands change by kOperandUlps units.
+//     An op whose text in the op table consists of several operations adds two units of its largest
+//     operand too, because intermediate terms may cancel.
 //   * The bounds of a pointwise op whose operands have e > 0 are found by sampling. The op is
-//     evaluated in double, without rounding, with each operand at v, v - e and v + e. If zero, the
-//     nearest integer or a sample of another operand is between v - e and v + e, it is used as a
-//     further sample. The bound is the largest distance of a result from the result for the values
-//     v.
+//     evaluated in f32 or double, without rounding to its result type, with each operand at v, v -
+//     e and v + e. If zero, the nearest integer or a sample of another operand is between v - e and
+//     v + e, it is used as a further sample. The bound is the largest distance of a result from the
+//     result for the values v.
 //   * fmod and remainder jump where the quotient passes an integer. If the quotient may pass an
 //     integer, any value between 0 and the divisor is possible.
 //   * Both ends of the range of possible results are rounded to the dtype of the result. Results of
@@ -43,8 +43,8 @@ namespace heddle::random {
 // result is exact.
 //
 // An element is compared if e <= conditionLimit(dtype) * max(1, |v|). It is right if |got - v| <=
-// e. If e = 0, both must be equal, where -0.0 equals 0.0 and NaN matches NaN. All other elements
-// are excluded from the comparison and only counted.
+// e. If e = 0, both must be equal, where -0.0 equals 0.0 and NaN matches NaN. Elements with a
+// larger e are excluded from the comparison and only counted.
 inline constexpr double kUnknown = std::numeric_limits<double>::infinity();
 // The entry in Bounded::errors for a zero whose sign is not defined. For example, maximum(0.0,
 // -0.0) may be either zero.

@@ -16,8 +16,8 @@ struct Element {
 };
 
 bool isNan(const Element& e) { return std::isnan(e.value) && e.error == 0; }
-// Returns a bound of the error of rounding `value` to f16, bf16 or f8: about one unit in the last
-// place. Returns 0 for all other types.
+// Returns a bound of the error of rounding `value` to f16, bf16 or f8: at least one unit in the
+// last place. Returns 0 for all other types.
 double coarseUnit(DType dtype, double value) {
   if (computeType(dtype) == dtype) return 0;
   const double unit = dtype == DType::F8E5M2 ? 4 : dtype == DType::F8E4M3 ? 8 : 128;
@@ -153,8 +153,8 @@ Element elementAt(const Bounded& bounded, int64_t i) {
   return {toDouble(bounded.value.at(i)), bounded.errors[i]};
 }
 
-// Returns whether every correct sort gives this order. `order` contains the elements of the line
-// after sorting.
+// Returns whether every correct sort gives this order. `order` contains the elements along the
+// sorted axis, in this order.
 bool isSettled(const std::vector<Element>& order, bool descending) {
   const bool exact =
       std::all_of(order.begin(), order.end(), [](const Element& e) { return e.error <= 0; });
@@ -243,8 +243,8 @@ std::vector<double> matmulErrors(const ReferenceContext& context, const Expressi
 }
 
 // Returns the bounds of cumsum and argsort. Element n of a cumsum has the bound of a sum of n + 1
-// elements. If the order of a line of an argsort is not settled (isSettled()), all its indices are
-// unknown.
+// elements. A line consists of the elements along the axis. If other orders of a line are correct
+// too (isSettled()), all indices of an argsort in this line are unknown.
 std::vector<double> scanErrors(const Expression& expr, const Bounded& operand,
                                const HostTensor& result) {
   const size_t axis = expr.axis();

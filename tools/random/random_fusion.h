@@ -41,9 +41,10 @@ struct GeneratorOptions {
 
 // Returns a case with a valid fusion. The case depends only on the parameters, the op table and the
 // reference.
-// - The generator uses every row of the op table by its kind, arity and attributes, and every dtype
-//   in kAllDTypes. New dtypes and most new ops are therefore used without a change to the
-//   generator. unknownRows() returns the other new ops.
+// - The generator uses every row of the op table, and every dtype in kAllDTypes. It chooses
+//   operands and attributes from the kind, the arity and the attributes of the row. New dtypes and
+//   most new ops are therefore used without a change to the generator. unknownRows() returns the
+//   other new ops.
 // - If FusionBuilder rejects an op, the generator tries another op.
 // - If more than a few elements of an op's result are unknown (tools/random/bounds.h), or many are
 //   NaN, infinite or very large, the generator usually removes the op. Most remaining values can

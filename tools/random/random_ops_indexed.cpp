@@ -51,8 +51,8 @@ bool OpMaker::pad() {
   return true;
 }
 
-// Returns an integer tensor of the sizes `sizes` with indices below `extent`. Sometimes an index is
-// out of range.
+// Returns an integer tensor with the sizes `sizes`. Usually its elements are indices from 0 to
+// extent - 1. Sometimes they are not limited to this range.
 ValueId OpMaker::indexFor(const std::vector<Size>& sizes, int64_t extent) {
   ValueId index = kNoValue;
   for (int tries = 20; tries > 0 && index == kNoValue; --tries) {

@@ -47,7 +47,7 @@ class Reducer {
   }
 
   // Returns the size of the case: the number of its values, plus the number of its outputs, plus
-  // the sum of its size symbols.
+  // the sum of the values of its size symbols.
   int64_t weight() const {
     int64_t sum =
         static_cast<int64_t>(best_.fusion.values().size() + best_.fusion.outputs().size());

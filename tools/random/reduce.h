@@ -15,7 +15,7 @@ using StillFails = std::function<bool(const FusionCase&)>;
 // - turn values into inputs with the values that the reference computes, or replace values by
 //   operands of their expressions
 // - shrink extents
-// - make layouts dense and numbers simple
+// - make layouts dense, and replace elements of inputs by 1 or by the nearest integers
 //
 // Ends when no step makes the case smaller, or after `limit` tries.
 FusionCase reduce(FusionCase failing, const StillFails& still_fails, int limit = 2000);

@@ -28,7 +28,7 @@ int64_t spanOf(const TensorDesc& desc) {
 }
 
 // Copies a tensor to the device with the given layout. The memory between the elements is filled
-// with 0x7F bytes, so that a kernel that wrongly reads it gets large values.
+// with 0x7F bytes, so that a kernel that wrongly reads it gets large values or NaN.
 host::Tensor place(host::Device& device, const HostTensor& values, const InputLayout& layout) {
   const TensorDesc desc = descOf(values, layout);
   const int64_t element = sizeOf(values.dtype);

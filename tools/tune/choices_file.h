@@ -6,7 +6,9 @@
 
 namespace heddle::tools {
 
-// Maps a key (host::choiceKey()) to the parameters of the chosen candidate, in text form.
+// Maps the key of a kernel (host::choiceKey()) to the parameters of its chosen candidate, in text
+// form. The candidates of a kernel are the variants that code generation offers
+// (codegen/bind/candidates.h).
 using Choices = std::map<std::string, std::string>;
 
 // Converts choices to the text of a file and back. The first line is "heddle choices 1". Each other

@@ -17,8 +17,8 @@
 namespace heddle::tools {
 namespace {
 
-// Returns the tolerated error of values of the type, relative to the largest element. It allows
-// several rounding errors, because sums of many elements have several.
+// Returns the tolerated error of values of the type, relative to the largest element. The tolerance
+// allows several rounding errors, because a sum of many elements has several.
 double toleranceOf(DType dtype) {
   switch (dtype) {
     case DType::F64:
@@ -106,7 +106,7 @@ void withFloats(DType dtype, const Use& use) {
   }
 }
 
-// Returns the largest absolute value of the finite elements.
+// Returns the largest absolute value of the finite elements, but at least the smallest normal f32.
 double largestOf(const HostTensor& wanted) {
   std::vector<double> largest(static_cast<size_t>(partsOf(wanted.numel())));
   withFloats(wanted.dtype, [&](const auto& read) {

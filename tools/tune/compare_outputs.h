@@ -8,8 +8,8 @@
 
 namespace heddle::tools {
 
-// The largest difference that is allowed between the outputs of two candidates. Candidates add in
-// different orders, so their rounding errors differ.
+// The largest difference that is allowed between the outputs of two candidates (variants) of a
+// kernel. Candidates add in different orders, so their rounding errors differ.
 struct Tolerance {
   bool of_float_sums = false;  // the output derives from a sum or product of floats
   double relative = 0;         // the largest error, divided by the largest finite magnitude of the

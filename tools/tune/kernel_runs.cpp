@@ -26,7 +26,7 @@ double nowSeconds() {
 }
 
 // The byte with which faults() fills an output before a candidate runs. Floats become NaN. A bool
-// must be 0 or 1.
+// output is filled with 0 instead, because a bool must be 0 or 1.
 constexpr int kNoResult = 0xFF;
 int fillOf(DType dtype) { return dtype == DType::Bool ? 0 : kNoResult; }
 

@@ -21,10 +21,10 @@
 
 namespace heddle::tools {
 
-// Runs the candidates of one kernel alone, on random inputs with the sizes and strides of `kernel`,
-// a launch in the program. Every output has its own memory here, even if the program stores it in
-// an input. An object allocates the operands and the largest workspace. It also allocates a block,
-// which run() writes to flush the caches (256 MiB on a GPU, 32 MiB on a CPU).
+// Runs the candidates (variants) of one kernel alone, on random inputs with the sizes and strides
+// of `kernel`, a launch in the program. Every output has its own memory here, even if the program
+// stores it in an input. An object allocates the operands and the largest workspace. It also
+// allocates a block, which run() writes to flush the caches (256 MiB on a GPU, 32 MiB on a CPU).
 class KernelRuns final : public CandidateTimer {
  public:
   // `all` are the candidates. `orders` has the reductionOrder() of each candidate
@@ -46,8 +46,8 @@ class KernelRuns final : public CandidateTimer {
   //   order of reductions.
   std::vector<std::string> faults();
   double run(size_t candidate) override;
-  // Returns the resources of a candidate: for each resource, the maximum over its launches.
-  // nullopt: the device is a CPU.
+  // Returns the resources of a candidate. `registers` and `local_bytes` are the maxima over its
+  // launches; the other members describe its first launch. nullopt: the device is a CPU.
   std::optional<host::KernelResources> resources(size_t candidate);
 
  private:

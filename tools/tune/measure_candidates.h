@@ -8,7 +8,8 @@
 
 namespace heddle::tools {
 
-// Measures the time of candidates. Tests replace the implementation by a fake.
+// Measures the run time of the candidates of one kernel. A candidate is a variant of the generated
+// kernel (codegen/bind/candidates.h). Tests replace the implementation by a fake.
 class CandidateTimer {
  public:
   virtual ~CandidateTimer() = default;
@@ -28,8 +29,8 @@ struct CandidateResult {
 // candidates.
 // - From round kFirstRounds on, each round drops the candidates whose fastest run took more than
 //   kFar times the fastest run of all. Rounds before that, except the first one, use the factor
-//   kVeryFar. The reason: a slow candidate would lower the clock of a GPU for the candidate after
-//   it.
+//   kVeryFar. They drop very slow candidates early, because each run of such a candidate could
+//   lower the clock of a GPU for the next candidate.
 // - After kFirstRounds rounds or more, the measurement ends when one candidate is left, or when the
 //   95 % confidence interval of the median of every remaining candidate is within 2 % of the
 //   median. It ends after kMostRounds rounds at the latest.

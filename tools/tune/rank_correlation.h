@@ -12,7 +12,8 @@ namespace heddle::tools {
 // of a list are equal.
 std::optional<double> rankCorrelation(const std::vector<double>& a, const std::vector<double>& b);
 
-// How well the time model ranks the measured candidates of some kernels. Predictions that are equal
+// Describes how well the time model (codegen/bind/time_model.h) ranks the measured candidates of
+// some kernels: the rank correlations of predicted and measured times. Predictions that are equal
 // after rounding to three digits share a rank.
 struct ModelRanks {
   int kernels = 0;     // kernels whose candidates differ in predicted and in measured times

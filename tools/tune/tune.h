@@ -18,7 +18,8 @@
 
 namespace heddle::tools {
 
-// The result of tuning one kernel for one set of sizes. It has one row per candidate.
+// The result of tuning one kernel for one set of sizes. It has one row per candidate, that is, per
+// variant of the kernel (codegen/bind/candidates.h).
 struct TunedKernel {
   struct Row {
     std::string parameters;

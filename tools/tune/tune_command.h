@@ -12,7 +12,8 @@ class App;
 
 namespace heddle::tools {
 
-// `heddle tune`.
+// addTune() adds the command `heddle tune`. tuneCommand() runs the command and returns the exit
+// code.
 void addTune(CLI::App& app, Options& options);
 int tuneCommand(const Options& options);
 

@@ -5,10 +5,10 @@
 namespace heddle {
 
 // Propagates the memory orders that collectives need (Layout::needed in ir/types/tensor.h) from
-// operands to results, as hints (Layout::hint). For example, a tensor [batch, tokens, width] that
-// is sharded along the tokens may have the tokens outermost in memory. Results that are computed
-// from this tensor then have the same order, so that a library can treat batch and tokens as one
-// axis.
+// operands to results, as hints (Layout::hint). For example, a collective that joins the tokens of
+// [batch, tokens, width] needs a tensor with the tokens outermost in memory. Results that are
+// computed from this tensor then have the same order, so that a library can treat batch and tokens
+// as one axis.
 //
 // A result gets the order of its operands if all of these conditions are true. Here, the order of
 // an operand is its needed order or, without one, its hinted order.

@@ -8,8 +8,10 @@ namespace heddle {
 namespace {
 
 // Returns, for each axis of the operand, the corresponding axis of the result, or -1 if there is
-// none. An op such as flip or scatter reads or writes at other indices along an axis. The result
-// axis at the same position then corresponds to the operand axis.
+// none. Some axes of Index, Scan and Scatter ops (flip, cumsum, scatter) have no entry in the axis
+// map, because one element of the result depends on other elements along the axis. If the operand
+// has as many axes as the result, this function pairs such an axis with the result axis at the same
+// position.
 std::vector<int64_t> resultAxes(const Fusion& fusion, const Expression& expr, const AxisMap& map,
                                 size_t operand) {
   const std::vector<int>& result = map.outputs[0];
@@ -43,8 +45,8 @@ bool comesBefore(const Decider& a, const Decider& b) {
   return a.bytes > b.bytes;
 }
 
-// Returns the result axes that correspond to axes of the operand, in the memory order of the
-// operand.
+// Returns the result axes that correspond to axes of the operand in memory (KnownOrder::in_memory),
+// in the memory order of the operand.
 AxisOrder sharedAxes(const Decider& decider) {
   AxisOrder shared;
   for (int64_t axis : decider.known->order) {

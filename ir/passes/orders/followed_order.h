@@ -31,8 +31,8 @@ struct KnownOrder {
 //    the result precede them.
 //  - The columns of a matrix product stay innermost.
 //  - If the shared axes are in ascending order, the result is row-major.
-// `known` has the orders of the operands. The result has the same KnownOrder::from as the deciding
-// operand.
+// `known` has the orders of the operands. KnownOrder::is_followed and KnownOrder::from of the
+// result are those of the deciding operand.
 KnownOrder orderAfter(const Fusion& fusion, const Expression& expr,
                       const IdVector<ValueId, KnownOrder>& known);
 

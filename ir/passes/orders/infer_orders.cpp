@@ -77,9 +77,10 @@ class OrderInferrer {
   }
 
   // orderAfter() makes the axes that an expand repeats the outermost axes. If a reader refuses this
-  // order, but accepts each repeated axis directly after the axis before it, this function chooses
-  // the second order. For example, code that enlarges an image repeats pixels along a new axis, and
-  // a reshape then merges this axis with the axis before it.
+  // order, the function tries to put each repeated axis directly after the preceding logical axis.
+  // It chooses this second order if every reader accepts it. For example, code that enlarges an
+  // image repeats pixels along a new axis, and a reshape then merges this axis with the axis before
+  // it.
   void keepPositions(const Expression& expand, KnownOrder& known) const {
     const ValueId out = expand.outputs[0];
     const TensorView& in = fusion_.tensor(expand.inputs[0]);
@@ -99,9 +100,9 @@ class OrderInferrer {
     if (refusals_.whyNot(out, kept).empty()) known.order = kept;
   }
 
-  // Sets the hint of the value and returns true if the op that computes the value and all readers
-  // accept the order. Otherwise returns false. Adds a note in both cases. Returns false without a
-  // note if the order is row-major or results may not follow it.
+  // Returns false without a note if the order is row-major or results may not follow it. Otherwise
+  // adds a note. Then sets the hint of the value and returns true if the op that computes the value
+  // and all readers accept the order. Returns false if one of them refuses it.
   bool mayHint(ValueId id, const KnownOrder& known) {
     const Value& value = fusion_.value(id);
     if (sameOrder(known.order, rowMajor(value.tensor.rank()), value.tensor)) return false;

@@ -25,7 +25,8 @@ class OrderChooser {
       if (expr.op->kind != OpKind::Reshape) continue;
       const std::optional<Layout::Observed>& layout = layouts_[expr.inputs[0]];
       if (layout && isReshapeView(fusion_, expr, *layout)) {
-        // The reshape already is a view of its operand, so the order must not change.
+        // The reshape already is a view, so the memory order of the value that it views must not
+        // change.
         wanted_[baseOf(fusion_, expr.inputs[0])].reset();
       } else {
         want(expr);

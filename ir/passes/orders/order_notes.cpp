@@ -23,7 +23,7 @@ std::string originIn(const std::vector<OrderNote>& notes, const Value& value) {
 }
 
 // Returns the operation that needs an order of its operands or result: "allgather %y". Returns ""
-// for an expression that accepts every order.
+// for all other expressions.
 std::string operationIn(const Fusion& fusion, const Expression& expr) {
   const std::string& result = fusion.value(expr.outputs[0]).name;
   switch (expr.op->kind) {

@@ -7,9 +7,11 @@
 namespace heddle {
 
 // Finds hinted memory orders that would cost more than they save, because an op would need a copy:
-//  - A collective needs the axis that it joins or splits to be outermost. If a `set` copies a value
-//    for a collective, the value refuses the order of the copy. The `set` would then copy nothing,
-//    but the collective may need the separate, padded memory.
+//  - A collective needs the axis that it joins or splits to be outermost. A value that a collective
+//    reads therefore refuses every hint.
+//  - A `set` may copy a value into the order that a collective needs. The value refuses exactly
+//    this order. With it, the `set` would copy nothing, but the collective may need the separate,
+//    padded memory.
 //  - A reshape needs a row-major operand if it is not a view of memory in the hinted order
 //    (reshapeInMemory() in ir/analysis/reshape_order.h).
 //  - A matrix product needs its batch axes to be outermost and in ascending order. Only then can a
@@ -31,7 +33,8 @@ class OrderRefusals {
   const IdVector<ValueId, std::vector<ExprId>> users_;
 };
 
-// Returns whether the expression is a `set` that copies nothing and requires no order.
+// Returns whether the expression is a `set` that copies nothing, and whose result has no required
+// and no needed order.
 bool isOtherName(const Fusion& fusion, const Expression& expr);
 
 }  // namespace heddle

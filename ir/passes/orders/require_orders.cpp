@@ -10,7 +10,8 @@
 namespace heddle {
 namespace {
 
-// Returns whether the op returns memory of its operand. The operand then determines the order.
+// Returns whether the result of the op is a view of its operand. The operand then determines the
+// order.
 bool isView(const Expression& expr) { return roleOf(expr.op->kind) == OpRole::View; }
 
 class OrderRequirer {
@@ -20,7 +21,8 @@ class OrderRequirer {
   Fusion run() {
     rewriter_.inputs();
     for (ExprId id : old_.exprs().ids()) copy(id);
-    // Replace the outputs only after all copies exist, because a value may be several outputs.
+    // Create all copies before replacing outputs: several outputs may be one value and share a
+    // copy.
     std::vector<ValueId> outputs;
     for (size_t i = 0; i < old_.outputs().size(); ++i) outputs.push_back(output(i));
     Fusion result = std::move(rewriter_).finish();

@@ -143,7 +143,7 @@ std::vector<LocalShardingPlanner::Asker> LocalShardingPlanner::askersOf(
   return askers;
 }
 
-// Sorts the operands by their bytes. The result stays last.
+// Sorts the operands by their bytes, largest first. The result stays last.
 void LocalShardingPlanner::sortBySize(const Expression& expr, std::vector<Asker>& askers) const {
   const auto is_result = [&](const Asker& asker) { return asker.value == expr.outputs[0]; };
   std::stable_sort(askers.begin(), std::find_if(askers.begin(), askers.end(), is_result),

@@ -105,8 +105,8 @@ double ReshardPaths::nonemptyBytes(const TensorView& tensor) const {
 }
 
 // Returns the extent with the default sizes of the fusion. Symbols without a default count as 4096
-// (kNominalExtent). If the extent then exceeds 64 bits, the function tries smaller values for these
-// symbols. If all of them fail, it returns 4096.
+// (kNominalExtent). If the extent then cannot be computed, for example because it exceeds 64 bits,
+// the function tries smaller values for these symbols. If all of them fail, it returns 4096.
 double ReshardPaths::nominal(const Size& extent) const {
   for (int64_t each = kNominalExtent; each > 1; each /= 8) {
     const auto lookup = [&](const std::string& symbol) -> std::optional<int64_t> {

@@ -24,8 +24,8 @@ bool splitsBroadcast(const std::optional<Sharding>& sharding, const TensorView& 
   return false;
 }
 
-// Returns the name of the moved output. If the value is no input and no other output returns it,
-// this is the user's name, and the value that is moved gets a new name.
+// Returns the name of the moved output. If the old value is no input and no other output returns
+// it, the moved output gets the user's name, and this function renames the old value.
 std::string takeName(FusionRewriter& rewriter, const Fusion& fusion, size_t output) {
   const ValueId old = fusion.outputs()[output];
   const Value& value = fusion.value(old);

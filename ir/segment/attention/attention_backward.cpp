@@ -6,7 +6,8 @@ namespace {
 
 // Matches the backward of an attention. The match starts at the probabilities p and follows their
 // readers to the gradients of v, q and k. g is the gradient of the result of the forward, and ^T
-// swaps the last two axes:
+// swaps the last two axes. Here ds includes the factor scale; in ir/segment/attention/attention.h
+// it does not.
 //   dv = p^T g;  weighted = (g v^T) p;  ds = (weighted - p sum(weighted)) scale;
 //   dq = ds k;   dk = ds^T q
 class BackwardMatch : public AttentionMatch {

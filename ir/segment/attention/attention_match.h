@@ -38,9 +38,9 @@ class AttentionMatch {
   static constexpr const char* kOther = "its ops are not those of scaled_dot_product_attention";
 
   // Takes the ops that compute the probabilities `id` from q and k. Returns "" if the ops match,
-  // otherwise the reason why they do not match. With gqa (Attention::gqa), `id` is the result of
-  // the softmax, with the shape [..., heads of q, queries, keys], and not the reshape that follows
-  // it.
+  // otherwise the reason why they do not match. With gqa (Attention::gqa), a reshape follows the
+  // softmax. `id` is then the result of the softmax, with the shape [..., heads of q, queries,
+  // keys].
   std::string takeProbabilities(ValueId id);
   // Takes a reshape of a grouped-query attention. If `to_rows` is true, it reshapes [..., heads of
   // q, queries, n] to [..., heads of k, rows, n]. The rows are the queries of all heads of q that
