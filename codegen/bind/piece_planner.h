@@ -49,7 +49,7 @@ class PiecePlanner {
  private:
   // The sweeps of this piece. Each sweep is a piece.
   struct Children;
-  // The row part and the columns of a piece with column reductions.
+  // The row part and the columns of a piece with column reductions (codegen/families/columns.h).
   struct ColumnParts;
   // The piece with joint reductions (codegen/plan/joint.h).
   struct Joined;

@@ -44,7 +44,7 @@ std::string withoutTrailingSlash(std::string path) {
   return path;
 }
 
-// Returns a file name that no other process and no other call uses.
+// Returns a file name that no other process of this machine and no other call uses.
 std::string temporaryNameFor(const std::string& name) {
   static std::atomic<int> counter{0};
   return fmt::format("{}.{}.{}.tmp", name, getpid(), counter.fetch_add(1));

@@ -5,8 +5,9 @@
 namespace heddle::codegen {
 
 // How the blocks of a launch share long rows (Cuda). A row is divided into parts. A part consists
-// of neighbouring vectors. A *sweep* of a program ends with a CombineParts or with the program. A
-// *work item* is one sweep over one part of a row. Work items have numbers, their *tickets*:
+// of neighbouring vectors. A *sweep* of a program consists of the statements up to the next
+// CombineParts (codegen/tile/program.h), or up to the end of the program. A *work item* is one
+// sweep over one part of a row. Work items have numbers, their *tickets*:
 // - Ticket t belongs to sweep t % sweeps. Within a sweep, items have the order of rows and parts. A
 //   sweep runs `distance` parts behind the sweep before it (distanceOf()).
 // - Each block takes the next ticket, computes the item, and repeats this until no ticket is left.
@@ -29,8 +30,9 @@ struct DividedRows {
 
 // The workspace of a launch. All its bytes must be 0 when the launch begins. It contains the next
 // ticket, a counter per row, and a slot for a state per accumulator, row and part. A counter says
-// how many items of the last sweep have read the inputs with one element per row. hd::Board
-// (codegen/runtime/cuda_runtime.h) describes the same layout.
+// how many items of the last sweep have read the inputs with one element per row. The last of these
+// items stores the outputs with one element per row, because such an output may have the memory of
+// such an input. hd::Board (codegen/runtime/cuda_runtime.h) describes the same layout.
 constexpr int64_t kFirstArrival = 32;  // in words: the ticket has its own cache line
 constexpr int64_t kSlotBytes = 32;     // up to four words of 32 bits, each with a mark
 // Returns the number of bytes of the workspace. `rows` is the number of rows of the launch.
@@ -40,7 +42,8 @@ inline int64_t boardBytes(const DividedRows& divided, int64_t rows) {
 }
 
 // Returns by how many parts a sweep runs behind the sweep before it. `blocks` is the number of
-// blocks of the launch. If all of them run at the same time, they rarely wait for each other.
+// blocks of the launch. With this distance, blocks that run at the same time rarely wait for each
+// other.
 inline int64_t distanceOf(const DividedRows& divided, int64_t blocks) {
   return divided.parts + (blocks + divided.sweeps - 1) / divided.sweeps;
 }

@@ -81,7 +81,7 @@ std::string describeDifference(const RankSnapshot& blamed, const RankSnapshot& r
 
 // Finds pairs of ranks that executed different runs. A rank that is matching its posts
 // (kMatchingPosts) will find the difference itself, and its message names the instruction. If one
-// of the two ranks is doing this, the rule waits for kGrace.
+// of the two ranks is matching its posts, the rule waits for kGrace.
 void checkRuns(const JobView& job, Findings& found) {
   for (const RunDifference& difference : findRunDifferences(job.ranks)) {
     const RankSnapshot& blamed = job.ranks[difference.blamed];
