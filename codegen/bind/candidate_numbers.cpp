@@ -10,9 +10,9 @@ namespace heddle::codegen {
 namespace {
 
 // Returns the decisions of a kernel of rows that change the order of additions. RowLayout::rows
-// changes this order only for bundles. It decides which of the threads that share a bundle belong
-// to one warp, and the threads of a warp combine their results first. `looped` and `variant` decide
-// whether the kernel has joint reductions (codegen/plan/joint.h).
+// changes this order only for bundles. There it decides which of the threads that share a bundle
+// belong to one warp, and the threads of a warp combine their results first. `looped` and `variant`
+// decide whether the kernel has joint reductions (codegen/plan/joint.h).
 std::string orderOf(const RowCandidate& rows) {
   const RowLayout& layout = rows.layout;
   const bool divided = layout.divided.parts > 0;

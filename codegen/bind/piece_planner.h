@@ -21,9 +21,9 @@
 namespace heddle::codegen {
 
 // Computes the numbers (KernelNumbers) of a *piece* without its text. A piece is a segment, an
-// independent part of a segment, or a sweep (SweepSegment in codegen/families/sweeps.h) of one of
-// them. Makes the same decisions as planKernel(). If a fact does not depend on shapes, the object
-// computes it when a call first needs it, and keeps it for later calls. Not thread-safe.
+// independent part of a segment, or a sweep (SweepSegment in codegen/families/sweeps.h) of a
+// segment or part. Makes the same decisions as planKernel(). If a fact does not depend on shapes,
+// the object computes it when a call first needs it, and keeps it for later calls. Not thread-safe.
 class PiecePlanner {
  public:
   // The references must outlive the object.

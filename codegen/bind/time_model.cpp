@@ -26,7 +26,7 @@ double moving(const LaunchWork& work, const Machine& machine, double at_once) {
 double blocksAtOnce(const LaunchWork& work, const Machine& machine) {
   constexpr double kOtherRegisters = 32;
   constexpr double kMostRegisters = 255;
-  constexpr double kSystemShared = 1 << 10;  // of each block
+  constexpr double kSystemShared = 1 << 10;  // shared memory that CUDA reserves per block, in bytes
   const double registers =
       std::min(kOtherRegisters + static_cast<double>(work.thread_bytes) / 4, kMostRegisters);
   const double fit =

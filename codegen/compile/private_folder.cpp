@@ -62,7 +62,7 @@ bool moveInPlace(int folder, const std::string& temporary, const std::string& na
 }
 
 // Returns a temporary folder to use instead of `path`. All calls of a process with the same `path`
-// return the same folder. It is removed when the process ends.
+// return the same folder. The folder is removed when the process ends.
 std::string freshFolderFor(const std::string& path) {
   static std::mutex mutex;
   static std::map<std::string, TempFolder> folders;

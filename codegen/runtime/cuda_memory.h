@@ -283,8 +283,8 @@ __device__ inline T fetch(const T* from) {
 
 // Returns a word of kLanes bits. Bit i says whether a + i * kStepA < b + i * kStepB. The steps
 // differ by 1. For most vectors, the comparison has the same result in the first and the last lane.
-// It then has this result in all lanes, if no sum overflows. The loop over the lanes is not
-// unrolled, because the compiler would then execute it for every vector, without a branch.
+// All lanes then have this result, if no sum overflows. The loop over the lanes is not unrolled,
+// because the compiler would then execute it for every vector, without a branch.
 template <int kLanes, int kStepA, int kStepB>
 __device__ inline unsigned lanesBelow(long long a, long long b) {
   constexpr int kLast = kLanes - 1;

@@ -12,11 +12,11 @@ namespace heddle::codegen {
 //   sweep runs `distance` parts behind the sweep before it (distanceOf()).
 // - Each block takes the next ticket, computes the item, and repeats this until no ticket is left.
 // - The block stores the states of the accumulators of its item. An item of a later sweep waits for
-//   the states of all items of the previous sweep over the same row. It combines these states in a
-//   fixed order, so every run gives the same result.
+//   the states of all items of the previous sweep over the same row. The later item combines these
+//   states in a fixed order, so every run gives the same result.
 //
-// An item waits only for items with smaller tickets. Blocks that have started took all of these
-// tickets, so these items complete or have completed. All items therefore complete, even if only
+// An item waits only for items with smaller tickets. Tickets are taken in ascending order, so each
+// smaller ticket belongs to a block that has started. All items therefore complete, even if only
 // one block runs at a time. A later sweep finds its part in the L2 cache, because few parts lie
 // between two sweeps over the same part.
 struct DividedRows {
@@ -31,8 +31,9 @@ struct DividedRows {
 // The workspace of a launch. All its bytes must be 0 when the launch begins. It contains the next
 // ticket, a counter per row, and a slot for a state per accumulator, row and part. A counter says
 // how many items of the last sweep have read the inputs with one element per row. The last of these
-// items stores the outputs with one element per row, because such an output may have the memory of
-// such an input. hd::Board (codegen/runtime/cuda_runtime.h) describes the same layout.
+// items stores the outputs with one element per row, because an output with one element per row may
+// be stored in the memory of such an input. hd::Board (codegen/runtime/cuda_runtime.h) describes
+// the same layout.
 constexpr int64_t kFirstArrival = 32;  // in words: the ticket has its own cache line
 constexpr int64_t kSlotBytes = 32;     // up to four words of 32 bits, each with a mark
 // Returns the number of bytes of the workspace. `rows` is the number of rows of the launch.

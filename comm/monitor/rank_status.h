@@ -95,7 +95,7 @@ struct RankNumbers {
   Field<int32_t> communicating{-1};  // like `computing`, for collectives, sends and receives
   Field<uint64_t> progress{0};       // begun instructions, plus times that a task was set again
 
-  // Run: numbers of runs. They count only runs of programs that communicate on some rank.
+  // Run: numbers of runs. The numbers count only runs of programs that communicate on some rank.
   Field<RankPhase> phase{RankPhase::Idle};
   Field<int64_t> run{0};       // the latest run
   Field<int64_t> finished{0};  // this run and all earlier runs have ended

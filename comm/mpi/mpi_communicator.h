@@ -41,8 +41,8 @@ struct Group;
 //
 // Counts may exceed the range of int, because a long message is split into pieces. If operations
 // still run when a communicator is destroyed, the destructor ends the job by MPI_Abort. Otherwise
-// MPI would write to buffers that the caller frees. After World::interrupt() this is not necessary,
-// because heddle then makes no more MPI calls.
+// MPI would write to buffers that the caller frees. After World::interrupt(), the destructor does
+// not end the job, because heddle then makes no more MPI calls.
 class MpiCommunicator : public Communicator {
  public:
   MpiCommunicator(std::shared_ptr<MpiThread> mpi_thread, std::shared_ptr<Channel> channel);
