@@ -31,7 +31,7 @@ std::string print(const KernelChoice& choice);
 // text, such as an empty one.
 std::optional<KernelChoice> parseKernelChoice(std::string_view text);
 
-// The functions below accept nullptr, which stands for a choice of the model.
+// The functions below accept nullptr, which stands for a choice that names nothing.
 
 inline bool isFamily(const KernelChoice* choice, std::string_view family) {
   return choice != nullptr && choice->family == family;

@@ -34,7 +34,8 @@ Machine h100() {
   // Data sheet: 128 lanes per multiprocessor, 1.755 GHz. A function call counts as 16 operations
   // (opsOf()), but most calls compile to about 5 instructions, so the rate is multiplied by 3.
   m.operations_per_second = 3 * 132 * 128 * 1.755e9;
-  // Estimate: twice the latency of an idle memory. Published measurements give about 600 cycles.
+  // Estimate: twice the latency of an idle memory. Published measurements of this latency give
+  // about 600 cycles.
   m.load_seconds = 0.7 * kMicro;
   // Estimate: two barriers and two accesses to shared memory, about 30 cycles each, and shuffles.
   m.exchange_seconds = 0.1 * kMicro;
@@ -65,7 +66,8 @@ Machine cpuOf(int threads) {
   // Measured with 2 threads on a busy machine: softmax f32 has about 37 operations per element
   // (opsOf()), and takes 0.4 ns per element if its operands are in a cache.
   m.operations_per_second = 50e9 * threads;
-  // Estimates: the private caches of a core, and half of the rate of its loads.
+  // Estimates: the size of the private caches of a core, and half of the rate at which a core can
+  // load.
   m.cache_bytes = 1 << 20;
   m.cached_per_second = 40e9 * threads;
   // Estimates: the threads of a pool wake up; a tile costs an atomic addition and a call; a loop

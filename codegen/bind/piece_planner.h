@@ -51,7 +51,7 @@ class PiecePlanner {
   struct Children;
   // The row part and the columns of a piece with column reductions (codegen/families/columns.h).
   struct ColumnParts;
-  // The piece with joint reductions (codegen/plan/joint.h).
+  // The plan of the piece with joint reductions (codegen/plan/joint.h).
   struct Joined;
   template <class Value>
   using ByClasses = std::vector<std::pair<std::string, Value>>;  // key: result of appendClasses()

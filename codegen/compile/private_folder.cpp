@@ -140,7 +140,7 @@ void PrivateFolder::touch(const std::string& name) const {
 
 std::vector<PrivateFolder::Entry> PrivateFolder::list() const {
   std::vector<Entry> entries;
-  // fdopendir() takes ownership of its descriptor, so it gets a new one.
+  // fdopendir() takes ownership of its descriptor, so it gets a new descriptor.
   FileDescriptor own(openat(folder_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   DIR* listing = own.isOpen() ? fdopendir(own.get()) : nullptr;
   if (listing == nullptr) return entries;

@@ -176,9 +176,9 @@ inline void prefetch(const T* from) {
   for (int i = 0; i < count; i += 64 / (int)sizeof(T)) __builtin_prefetch(from + i, write);
 }
 
-// Stores `count` elements. `from` must be aligned to a cache line. If `to` is too, full lines
-// bypass the caches: they are written without being read first. On CPUs without SSE, no line
-// bypasses them.
+// Stores `count` elements. `from` must be aligned to a cache line. If `to` is aligned too, full
+// lines bypass the caches: they are written without being read first. On CPUs without SSE, no line
+// bypasses the caches.
 template <class T>
 inline void stream(T* to, const T* from, long long count) {
   constexpr long long line = 64 / (long long)sizeof(T);

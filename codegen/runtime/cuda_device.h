@@ -6,9 +6,10 @@ namespace hd {
 
 // --- conversions: round to nearest even; a NaN becomes quiet -------------------------------------
 
-// Rounds `x` to a bf16 value. The instruction converts two values, x and 0, because it has a higher
-// throughput than the instruction for one value. The upper half of the result has the bf16 bits of
-// `x`, and the lower half is 0. The result therefore has the bits of the rounded float.
+// Rounds `x` to a bf16 value. Uses the instruction that converts two values, x and 0, because its
+// throughput is higher than that of the instruction for one value. The upper half of the result has
+// the bf16 bits of `x`, and the lower half is 0. The result therefore has the bits of the rounded
+// float.
 __device__ inline float roundBf16(float x) {
   unsigned bits;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(x), "f"(0.0f));

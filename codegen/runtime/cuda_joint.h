@@ -43,9 +43,9 @@ __device__ inline float maximumOf(const float* values) {
 // elements are -infinity, and each exp(element - 0) is 0.
 __device__ inline float baseOf(float maximum) { return maximum == -infF32() ? 0.0f : maximum; }
 
-// Returns exp(x) for x <= 0, as an element of a sum. The relative error of the result grows with
-// -x. But the sum contains the term exp(0) = 1, and the absolute error of every small term is at
-// most 2^-24.
+// Returns exp(x) for x <= 0, as a term of a sum. The relative error of the result grows with -x.
+// But the sum contains the term exp(0) = 1, and the absolute error of every small term is at most
+// 2^-24.
 __device__ inline float expInSum(float x) { return nearPowerOfTwo(x * kLog2OfE); }
 
 // Returns x * log2(e) - scale, with one rounding.

@@ -23,8 +23,8 @@ struct DividedRows {
   int64_t parts = 0;         // parts of a row; 0: rows are not divided
   int32_t sweeps = 0;        // number of CombineParts + 1
   int32_t accumulators = 0;  // accumulators of the program
-  // true: the last sweep marks the lines that it reads and writes as the first to leave the L2
-  // cache. The parts between two sweeps then stay in the cache longer.
+  // true: the last sweep marks the cache lines that it reads and writes as the first to leave the
+  // L2 cache. The parts between two sweeps then stay in the cache longer.
   bool streams = true;
 };
 

@@ -15,8 +15,8 @@ namespace heddle::codegen {
 
 // A kernel as a list of statements on tiles. The kernel computes a *space*: a grid of elements with
 // kept and reduced axes (codegen/plan/space.h). A *family* (codegen/families) is the code that
-// creates programs for one kind of kernel. Emitters translate statement by statement, and do not
-// depend on families. A program has one of two layouts:
+// creates programs for one kind of kernel. Emitters (codegen/emit/tiles) translate a program
+// statement by statement, and do not depend on families. A program has one of two layouts:
 // - Rows (RowLayout). A *row* consists of all elements along the reduced axes of the space, for one
 //   index along the kept axes. A *tile* has one element per element of the row, or one element per
 //   row (`per_row`). If the elements of a row are far apart in memory, a layout may process

@@ -24,7 +24,8 @@ constexpr double kSilentPart = 0.6;
 // another machine than the watcher, or an exception may be unwinding its stack.
 constexpr double kGrace = 0.3;
 constexpr double kLongGrace = 1.5;
-// While worksLong() is true for some rank, the patience is this multiple of JobView::patience.
+// While worksLong() is true for some rank, Rule::Stalled waits for this multiple of
+// JobView::patience.
 constexpr double kLongWorkPatience = 10;
 
 bool isAlive(const RankSnapshot& rank) { return rank.state == RankState::Alive; }

@@ -88,7 +88,7 @@ uint64_t runHash(uint64_t hash_of_previous_run, uint64_t plan, int64_t run);
 // The facts of a rank that are numbers. Field<T> is std::atomic<T> or T.
 template <template <class> class Field>
 struct RankNumbers {
-  // Instruction: numbers of instructions of the program; -1: none.
+  // Instruction: `issued`, `computing` and `communicating` are numbers of instructions; -1: none.
   Field<uint64_t> program{0};        // hash of the program that runs
   Field<int32_t> issued{-1};         // the latest one that the host issued; or kMatchingPosts
   Field<int32_t> computing{-1};      // the latest one that a CPU stream executes now

@@ -100,8 +100,8 @@ Ticket CopyCommunicator::post(std::span<const Operation> group, void* native_str
   std::exception_ptr error;
   {
     std::lock_guard lock(mutex_);
-    // This order matters if giveUp() is called at the same time: either releaseWaits() sees this
-    // post, or this post sees the failure.
+    // The order of the next two statements matters if giveUp() is called at the same time: either
+    // releaseWaits() sees this post, or this post sees the failure.
     is_posting_.store(true);
     why = failure();
     try {

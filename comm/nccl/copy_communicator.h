@@ -29,7 +29,7 @@ namespace heddle::comm::nccl {
 //                   rank sums the parts that it received and its own part
 //   allgather       every rank stores its part in SharedArena::out; barrier; each rank pulls the
 //                   parts of the other ranks
-//   allreduce       a reduce-scatter of equal parts, then an allgather of the sums
+//   allreduce       a reduce-scatter of one part per rank, then an allgather of the sums
 // If the parts are longer than SharedArena::partBytes(), the collective is split into pieces.
 // Successive pieces use the two halves of the arena alternately, so that no rank overwrites data
 // that another rank still needs. For example, a rank starts piece 3 only after the barrier of
