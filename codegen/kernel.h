@@ -56,8 +56,8 @@ class KernelCompiler {
 };
 
 // One launch of one entry point. `args` contains the bytes of the kernel's argument struct,
-// complete except for pointers and run-time scalars. Each run writes these at the offsets in
-// `pointers` and `scalars`.
+// complete except for pointers and run-time scalars. Each run writes the pointers and scalars at
+// the offsets in `pointers` and `scalars`.
 struct LaunchStage {
   std::string entry;  // name of the entry point
   std::vector<std::byte> args;
@@ -66,7 +66,7 @@ struct LaunchStage {
     int32_t offset;   // bytes, into args
     int32_t operand;  // index into the inputs and then the outputs of the segment; or kWorkspace
     int64_t workspace_offset =
-        0;  // bytes from the start of the workspace; 0 for every other operand
+        0;  // kWorkspace: bytes from the start of the workspace; other operands: 0
     bool operator==(const PointerPatch&) const = default;
   };
   static constexpr int32_t kWorkspace = -1;
@@ -82,9 +82,8 @@ struct LaunchStage {
   // Cuda: a grid of `grid` x `grid_y` blocks of `block` threads, with `shared_bytes` of dynamic
   // shared memory.
   // Cpp: the function is `void entry(const void* args, int64_t tile_begin, int64_t tile_end)`. The
-  // work is split into `grid` *tiles*, which differ from the tiles of tile programs. One call
-  // computes the tiles from tile_begin to tile_end - 1. Calls for different tiles may run in any
-  // order and on any thread.
+  // work is split into `grid` *tiles*. One call computes the tiles from tile_begin to tile_end - 1.
+  // Calls for different tiles may run in any order and on any thread.
   int64_t grid = 1;
   int32_t grid_y = 1;
   int32_t block = 1;
@@ -95,7 +94,7 @@ struct LaunchStage {
   bool operator==(const LaunchStage&) const = default;
 };
 
-// Returns the offset of an argument of a launch: the pointer to the start of the workspace. Returns
+// Returns the offset, in LaunchStage::args, of the pointer to the start of the workspace. Returns
 // -1 if there is no such pointer.
 inline int32_t workspaceOffset(const LaunchStage& stage) {
   for (const LaunchStage::PointerPatch& patch : stage.pointers) {
@@ -110,8 +109,9 @@ inline int32_t workspaceOffset(const LaunchStage& stage) {
 struct KernelPlan {
   KernelSource source;
   std::vector<LaunchStage> stages;
-  // The size of the workspace. Kernels do not read the initial contents of the workspace, except
-  // the bytes that the device has cleared (LaunchStage::cleared_bytes).
+  // The size of the workspace: memory that the launches of one run share for intermediate values.
+  // Kernels do not read its initial contents, except the bytes that the device has cleared
+  // (LaunchStage::cleared_bytes).
   int64_t workspace_bytes = 0;
   // The parameters of the kernel, as a text that parseKernelChoice() parses. The kernel is one of
   // the candidates of the segment (docs/kernels.md). Only planKernel() sets this member.

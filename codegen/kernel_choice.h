@@ -11,8 +11,8 @@ namespace heddle::codegen {
 
 // The parameters of a kernel candidate (codegen/bind/candidates.h). A choice that a caller passes
 // may name only some of the parameters. The *model* is the set of rules by which planKernel()
-// (codegen/emit/plan_kernel.h) chooses a kernel for the sizes of a run. It decides the parameters
-// that the choice does not name.
+// (codegen/emit/plan_kernel.h) chooses a kernel for the sizes of a run. The model also decides the
+// parameters that a choice does not name.
 struct KernelChoice {
   std::string family;  // such as "loops" or "rows"; empty: the model decides
   std::vector<std::pair<std::string, int64_t>> parameters;
@@ -31,7 +31,7 @@ std::string print(const KernelChoice& choice);
 // text, such as an empty one.
 std::optional<KernelChoice> parseKernelChoice(std::string_view text);
 
-// The functions below accept nullptr, which stands for a choice of the model.
+// The functions below accept nullptr, which stands for a choice that names nothing.
 
 inline bool isFamily(const KernelChoice* choice, std::string_view family) {
   return choice != nullptr && choice->family == family;

@@ -34,8 +34,8 @@ std::string_view name(CollectiveKind kind);
 
 // One operation on buffers. The caller owns the buffers and must keep them alive until the
 // operation has completed. `count` is in elements. For a collective, all ranks of the communicator
-// must pass the same `count`, `root`, `dtype` and `reduce`. Members that the kind does not use may
-// have any value. For a transfer, the sender and the receiver must pass the same `count` and
+// must pass the same `count`, `root`, `dtype` and `reduce`. Members that the kind does not use can
+// keep their defaults. For a transfer, the sender and the receiver must pass the same `count` and
 // `dtype`. In this table, `size` is the number of ranks of the communicator:
 //   Allreduce      send[count]           -> recv[count]
 //   Reduce         send[count]           -> recv[count] of the root
@@ -79,11 +79,11 @@ struct Operation {
   CollectiveKind kind = CollectiveKind::Allreduce;
   const void* send = nullptr;
   void* recv = nullptr;
-  int64_t count = 0;  // 0: the operation moves nothing
+  int64_t count = 0;  // in elements; AllToAllV ignores it
   DType dtype = DType::F32;
   ReduceOp reduce = ReduceOp::Sum;
   int peer = -1;  // Send, Recv: the other rank, numbered within the communicator
-  int root = -1;  // the rank of the root, numbered within the communicator
+  int root = -1;  // Reduce, Broadcast, Gather, Scatter: rank of the root within the communicator
   // AllToAllV: number of elements per rank. The caller must keep the lists alive until the
   // operation has completed.
   std::span<const int64_t> send_counts = {};
@@ -114,21 +114,22 @@ class Communicator {
   // Starts the operations of `group` together. Sends and receives of one group cannot deadlock,
   // even if each rank of a ring sends to the next rank. The collectives of a group may run at the
   // same time (with NCCL in one launch). Therefore no operation of a group may access a buffer that
-  // a different operation of the same group writes. `stream` is the native stream of a
-  // stream-ordered communicator. On host memory `stream` is ignored, and the call returns without
-  // waiting for other ranks.
+  // a different operation of the same group writes. A stream-ordered communicator enqueues the
+  // operations on `stream`, a native device stream. All other communicators ignore `stream`, and
+  // post() returns without waiting for other ranks.
   virtual Ticket post(std::span<const Operation> group, void* stream) = 0;
 
-  // Advances the operations of the group, and returns whether all of them have completed. A
-  // stream-ordered communicator may not support this function. Throws UserError in these cases:
+  // On host memory, advances the operations of the group, and returns whether all of them have
+  // completed. Do not call test() on a stream-ordered communicator: it cannot say whether the group
+  // has completed. Throws UserError in these cases:
   // - Another rank has failed.
   // - The transport detects that the ranks posted different operations.
   // - The transport reports an error. The message has the name of the failed call and the text of
   //   the error.
   virtual bool test(Ticket ticket) = 0;
 
-  // Returns whether a collective of this communicator occupies SMs while it waits for other ranks.
-  // Only stream-ordered communicators need this function.
+  // Returns whether a collective of this communicator may occupy SMs while it waits for other
+  // ranks. The result has a meaning only for stream-ordered communicators.
   // - true: a waiting collective can prevent other collectives from starting. Two such collectives
   //   can deadlock if two ranks start them in different orders.
   // - false: a waiting collective only blocks its stream. It may run at the same time as any other
@@ -139,7 +140,8 @@ class Communicator {
   // rank has failed or the transport reports an error, probe() ends the posted work and throws
   // UserError. Call probe() repeatedly while you wait for a stream. Thread-safe. Blocks only after
   // such a failure, for a few seconds at most. The default implementation does nothing. This
-  // suffices if post() returns only after all ranks have posted.
+  // suffices if post() returns only after all ranks have posted: the posted work then waits for no
+  // rank that could still fail to post.
   virtual void probe() {}
 };
 
@@ -149,12 +151,12 @@ struct Carrier {
   // The largest number of thread blocks of a collective, if kernels move the data. Each thread
   // block occupies one SM. 0: the transport chooses.
   int32_t ctas = 0;
-  // 0: kernels move the data. 1 or more: the number of a copy channel, which is a communicator
-  // whose data copy engines move. A collective on a copy channel uses no SMs, except briefly for
-  // sums and for copies within a GPU. If the team cannot have a copy channel, kernels move the data
-  // instead. For example, some GPU may be unable to access the memory of another GPU of the team.
-  // Collectives on different copy channels of a team may run at the same time. Copy channels accept
-  // only Allreduce, Allgather and ReduceScatter.
+  // 0: kernels move the data. 1 or more: the number of a copy channel. Copy engines move the data
+  // of a copy channel. A collective on a copy channel uses no SMs, except briefly for sums and for
+  // copies within a GPU. If the team cannot have a copy channel, kernels move the data instead. For
+  // example, some GPU may be unable to access the memory of another GPU of the team. Collectives on
+  // different copy channels of a team may run at the same time. Copy channels accept only
+  // Allreduce, Allgather and ReduceScatter.
   int32_t copy_channel = 0;
   auto operator<=>(const Carrier&) const = default;
 };
@@ -235,8 +237,8 @@ class World {
   };
 
   // Adds an observer, which must be removed before it is destroyed. `patience` is
-  // JobMonitorOptions::patience, in seconds; 0: no limit; nullopt: the previous value stays. An MPI
-  // World limits the duration of MPI_Finalize to this time.
+  // JobMonitorOptions::patience, in seconds; 0: no limit; nullopt: the previous value stays. If
+  // heddle initialised MPI, an MPI World limits the duration of MPI_Finalize to this time.
   void addObserver(WorldObserver& observer, std::optional<double> patience = std::nullopt);
   void removeObserver(WorldObserver& observer) noexcept;
 
@@ -270,8 +272,8 @@ class World {
   virtual void fail(const std::string& why) noexcept;
 
  protected:
-  // Destroys the monitor. The destructor of every derived class must call this function first,
-  // because the monitor may call interrupt() until it is destroyed.
+  // Destroys the monitor. The destructor of every derived class must call this function while
+  // interrupt() still works, because the monitor may call interrupt() until it is destroyed.
   void closeMonitor() noexcept;
   bool hasMonitor() const;
   // Returns the argument of fail(), or nullopt if fail() was not called.

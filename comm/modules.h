@@ -17,8 +17,9 @@ namespace heddle::comm {
 // libheddle_mpi: `extern "C" const MpiModule* heddleMpiModule()`.
 struct MpiModule {
   // Returns the World of the job that mpirun started. Initialises MPI unless the program has done
-  // so. One thread of this module makes all MPI calls. If the module initialised MPI, it finalises
-  // MPI when the last World and its communicators are destroyed, unless the job has failed.
+  // so. One thread of this module makes all MPI calls of heddle. If the module initialised MPI, it
+  // finalises MPI when the last World and its communicators are destroyed, unless the job has
+  // failed.
   std::unique_ptr<World> (*makeWorld)();
 };
 

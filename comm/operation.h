@@ -47,7 +47,8 @@ int64_t offsetOf(std::span<const int64_t> counts, int rank);
 std::string describe(const Operation& operation);
 
 // Compares the operation `a` of rank `rank_a` with the operation `b` of rank `rank_b`. Returns
-// whether they can be the same collective, or the send and the receive of one transfer.
+// whether they can be the same collective, or the send and the receive of one transfer. For sends
+// and receives, compares only `count` and `dtype`.
 bool agree(const Operation& a, int rank_a, const Operation& b, int rank_b);
 
 // Returns for example `[0, 2, 5]`.

@@ -59,7 +59,7 @@ T multiply(T a, T b) {
     return a * b;
   }
 }
-// Both functions return NaN if a value is NaN.
+// lesser() and greater() return NaN if a value is NaN.
 template <class T>
 T lesser(T a, T b) {
   return b < a || b != b ? b : a;

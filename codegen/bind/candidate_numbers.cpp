@@ -9,10 +9,10 @@
 namespace heddle::codegen {
 namespace {
 
-// Returns the decisions of a kernel of rows that change the order of additions. RowLayout::rows
-// changes this order only for bundles. It decides which of the threads that share a bundle belong
-// to one warp, and the threads of a warp combine their results first. `looped` and `variant` decide
-// whether the kernel has joint reductions (codegen/plan/joint.h).
+// Returns a text with the decisions of a kernel of rows that change the order of additions.
+// RowLayout::rows changes this order only for bundles. There it decides which of the threads that
+// share a bundle belong to one warp, and the threads of a warp combine their results first.
+// `looped` and `variant` decide whether the kernel has joint reductions (codegen/plan/joint.h).
 std::string orderOf(const RowCandidate& rows) {
   const RowLayout& layout = rows.layout;
   const bool divided = layout.divided.parts > 0;
@@ -22,9 +22,10 @@ std::string orderOf(const RowCandidate& rows) {
                      layout.shared_bytes > 0, layout.divided.parts);
 }
 
-// Returns the decisions of a schedule that change the order of additions. Cpp: the lanes and the
-// chunk decide in which order the elements of an item are added. Cuda: a thread may first add the
-// items that it loads at once, and then add their sum to the sum of its earlier items.
+// Returns a text with the decisions of a schedule that change the order of additions. Cpp: the
+// lanes and the chunk decide in which order the elements of an item are added. Cuda: a thread may
+// first add the items that it loads at once, and then add their sum to the sum of its earlier
+// items.
 std::string orderOf(const Schedule& schedule) {
   const std::string common = fmt::format("loop {} {} {} {}", static_cast<int>(schedule.kind),
                                          schedule.lanes, schedule.chunk, schedule.splits);

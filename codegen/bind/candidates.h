@@ -47,9 +47,9 @@ std::vector<Candidate> candidates(const Fusion& segment, const std::vector<Tenso
                                   const std::vector<int32_t>& alignments, const RunSizes& run,
                                   const Analysis* analysis = nullptr);
 
-// Returns the index of the candidate that `asked` names. `asked` is either this index or a text
-// that parseKernelChoice() parses. The text may name only some of the parameters. If several
-// candidates have these parameters, the function returns the first one. If there is no such
+// Returns the index of the candidate that `asked` names. `asked` is either an index into `all` or a
+// text that parseKernelChoice() parses. The text may name only some of the parameters. If several
+// candidates have the named parameters, the function returns the first one. If there is no such
 // candidate, throws UserError with a list of the candidates. `kernel` is the name of the kernel in
 // the message.
 size_t findCandidate(const std::vector<Candidate>& all, std::string_view asked,

@@ -13,13 +13,13 @@
 namespace heddle::codegen {
 
 // The numbers of one *entry* for one set of shapes. An entry is an entry point of a kernel, or one
-// part of a shared launch (StageLayout::Struct).
+// part of a shared launch (StageLayout in codegen/plan/argument_value.h).
 struct EntryNumbers {
   Space space;
   Schedule schedule;
-  int64_t reduced_count = 1;
-  int64_t squares = 0;
-  int64_t grid = 1;  // LaunchStage::grid
+  int64_t reduced_count = 1;  // FrameNumbers::reduced_count
+  int64_t squares = 0;        // FrameNumbers::squares
+  int64_t grid = 1;           // LaunchStage::grid
   int32_t grid_y = 1;
   int32_t block = 1;          // LaunchStage::block
   int64_t cleared_bytes = 0;  // LaunchStage::cleared_bytes
@@ -28,15 +28,15 @@ struct EntryNumbers {
   std::optional<RowCandidate> rows = {};  // set: the entry processes rows
   int32_t shared_bytes = 0;               // LaunchStage::shared_bytes
   int64_t ops = 0;                        // opsOf() of the segment, or of the sweep
-  RowSweeps sweeps = {};                  // `reads` is 1 if the kernel can hold the row
+  RowSweeps sweeps = {};                  // `reads` is 1 if the kernel holds the row
 
   FrameNumbers frame() const { return {space, schedule, reduced_count, squares}; }
 };
 
 // Everything about a kernel that depends on the shapes of its operands.
 struct KernelNumbers {
-  // The yes/no facts and the schedules. Kernels of a segment with equal facts have equal texts and
-  // equal layouts of arguments (StageLayout).
+  // The yes/no facts about the shapes, and the schedules. Kernels of a segment with equal facts
+  // have equal texts and equal layouts of arguments (StageLayout).
   std::string facts;
   std::vector<EntryNumbers> entries;  // in the order of StageLayout::Struct::entry
   std::vector<int64_t>

@@ -57,7 +57,7 @@ void addBytes(const EntryNumbers& entry, Target target, LaunchWork& work) {
   }
 }
 
-// Returns the bytes that one item of `lanes` elements loads.
+// Returns the bytes of the operands of `lanes` elements.
 int64_t loadedBytes(const Space& space, int64_t lanes) {
   int64_t bytes = 0;
   for (const SpaceTensor& tensor : space.tensors) {

@@ -20,7 +20,7 @@ struct LaunchWork {
   double again_bytes = 0;      // bytes that later sweeps over the same rows read again
   double live_bytes = 0;       // bytes of one block or tile that a cache must hold for again_bytes
   double operations = 0;       // number of operations on all elements (opsOf())
-  double serial_elements = 0;  // Cpp: additions that wait for the last one to the same accumulator
+  double serial_elements = 0;  // Cpp: additions that wait for the previous one to an accumulator
   double loops = 0;            // Cpp: starts of inner loops
 };
 

@@ -22,8 +22,8 @@ struct LoopTensors {
   std::vector<DType> partials;  // the types of the partial results
 };
 
-// Returns the tensors that `computation` uses. `space` is the space of the segment for any shapes,
-// because extents and strides do not matter.
+// Returns the tensors that `computation` uses. `space` may be the space of the segment for any
+// shapes, because its extents and strides do not matter.
 LoopTensors loopTensors(const Computation& computation, Space space);
 
 // Keeps only the tensors of `space` that `used` lists, in the order of the list. The result is the

@@ -32,9 +32,10 @@ Machine h100() {
   // Published measurements of the L2 cache give 5.5 to 7 TB/s for reads.
   m.cached_per_second = 5.5 * kTera;
   // Data sheet: 128 lanes per multiprocessor, 1.755 GHz. A function call counts as 16 operations
-  // (opsOf()), but most calls compile to about 5 instructions.
+  // (opsOf()), but most calls compile to about 5 instructions, so the rate is multiplied by 3.
   m.operations_per_second = 3 * 132 * 128 * 1.755e9;
-  // Estimate: twice the latency of an idle memory. Published measurements give about 600 cycles.
+  // Estimate: twice the latency of an idle memory. Published measurements of this latency give
+  // about 600 cycles.
   m.load_seconds = 0.7 * kMicro;
   // Estimate: two barriers and two accesses to shared memory, about 30 cycles each, and shuffles.
   m.exchange_seconds = 0.1 * kMicro;
@@ -44,8 +45,8 @@ Machine h100() {
 // An H200 has the multiprocessors of an H100 and a faster memory.
 Machine h200() {
   Machine m = h100();
-  // Measured: a copy of the bytes of layer_norm bf16 [16384, 4096] takes 67.7 us
-  // (bench/results/kernels-nvidia-h200_2026-11-26.json, floor_ms).
+  // Measured: a copy of the bytes of layer_norm bf16 [16384, 4096] took 67.7 us. A later
+  // measurement gave 68.2 us (bench/results/kernels-nvidia-h200_2026-11-26.json, floor_ms).
   m.bytes_per_second = 3.97 * kTera;
   // Measured: bench/results/nvidia-h200_2026-11-26.json, raw_ns_per_launch.
   m.launch_seconds = 2.8 * kMicro;
@@ -63,9 +64,10 @@ Machine cpuOf(int threads) {
   // Estimate: a single thread does not share the memory with others.
   m.thread_bytes_per_second = 12e9;
   // Measured with 2 threads on a busy machine: softmax f32 has about 37 operations per element
-  // (opsOf()), and takes 0.4 ns per element if its operands are in the last cache.
+  // (opsOf()), and takes 0.4 ns per element if its operands are in a cache.
   m.operations_per_second = 50e9 * threads;
-  // Estimates: the private caches of a core, and half of the rate of its loads.
+  // Estimates: the size of the private caches of a core, and half of the rate at which a core can
+  // load.
   m.cache_bytes = 1 << 20;
   m.cached_per_second = 40e9 * threads;
   // Estimates: the threads of a pool wake up; a tile costs an atomic addition and a call; a loop

@@ -13,8 +13,8 @@ struct Machine {
   Target target = Target::Cuda;
   double processors = 1;         // Cuda: multiprocessors; Cpp: threads of the device
   double bytes_per_second = 0;   // bytes that a copy reads and writes, all processors together
-  double cached_per_second = 0;  // the same for bytes in the last cache
-  double cache_bytes = 0;        // size of the last cache
+  double cached_per_second = 0;  // the same for bytes that are in the cache
+  double cache_bytes = 0;        // Cuda: size of the L2 cache; Cpp: of the caches of one core
   double operations_per_second =
       0;                      // opsOf() (codegen/bind/launch_work.h), all processors together
   double launch_seconds = 0;  // a launch of a kernel that does nothing

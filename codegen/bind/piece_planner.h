@@ -21,9 +21,9 @@
 namespace heddle::codegen {
 
 // Computes the numbers (KernelNumbers) of a *piece* without its text. A piece is a segment, an
-// independent part of a segment, or a sweep (SweepSegment in codegen/families/sweeps.h) of one of
-// them. Makes the same decisions as planKernel(). If a fact does not depend on shapes, the object
-// computes it when a call first needs it, and keeps it for later calls. Not thread-safe.
+// independent part of a segment, or a sweep (SweepSegment in codegen/families/sweeps.h) of a
+// segment or part. Makes the same decisions as planKernel(). If a fact does not depend on shapes,
+// the object computes it when a call first needs it, and keeps it for later calls. Not thread-safe.
 class PiecePlanner {
  public:
   // The references must outlive the object.
@@ -49,9 +49,9 @@ class PiecePlanner {
  private:
   // The sweeps of this piece. Each sweep is a piece.
   struct Children;
-  // The row part and the columns of a piece with column reductions.
+  // The row part and the columns of a piece with column reductions (codegen/families/columns.h).
   struct ColumnParts;
-  // The piece with joint reductions (codegen/plan/joint.h).
+  // The plan of the piece with joint reductions (codegen/plan/joint.h).
   struct Joined;
   template <class Value>
   using ByClasses = std::vector<std::pair<std::string, Value>>;  // key: result of appendClasses()

@@ -25,8 +25,8 @@ namespace heddle::codegen {
 // yes/no facts about the shapes, such as which strides are 1. Together, these are the *form* of a
 // kernel. All shapes with the same form share the text, the compiled image and the layout of the
 // arguments. For further shapes of a form, bind() computes only the numbers of the arguments and
-// the grid. All kernels have forms: loops, tile programs, kernels of several launches, and shared
-// launches.
+// the grid. Every kernel with a launch has a form, also a kernel that has several launches or a
+// shared launch (StageLayout::first).
 //
 // Thread-safe.
 class SegmentPlanner {

@@ -26,7 +26,7 @@ double moving(const LaunchWork& work, const Machine& machine, double at_once) {
 double blocksAtOnce(const LaunchWork& work, const Machine& machine) {
   constexpr double kOtherRegisters = 32;
   constexpr double kMostRegisters = 255;
-  constexpr double kSystemShared = 1 << 10;  // of each block
+  constexpr double kSystemShared = 1 << 10;  // shared memory that CUDA reserves per block, in bytes
   const double registers =
       std::min(kOtherRegisters + static_cast<double>(work.thread_bytes) / 4, kMostRegisters);
   const double fit =
@@ -42,7 +42,7 @@ double cudaSeconds(const LaunchWork& work, const Machine& machine) {
   const double wave = static_cast<double>(work.steps) * machine.load_seconds +
                       static_cast<double>(work.exchanges) * machine.exchange_seconds;
   const double waiting = std::ceil(blocks / at_once) * wave;
-  // A block computes on its own multiprocessor only.
+  // A block computes on one multiprocessor, so with fewer blocks some multiprocessors are idle.
   const double busy = std::min(blocks / machine.processors, 1.0);
   return overlapped(moving(work, machine, at_once), waiting,
                     work.operations / (machine.operations_per_second * busy));

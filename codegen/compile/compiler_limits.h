@@ -7,8 +7,8 @@
 
 namespace heddle::codegen {
 
-// Returns the time limit of one run of the compiler. On a busy machine, the largest kernels take
-// minutes.
+// Returns the time limit of one run of the compiler: $HEDDLE_CXX_TIMEOUT in seconds, or 10 minutes.
+// On a busy machine, the compilation of the largest kernels takes minutes.
 std::chrono::milliseconds compilerTimeLimit();
 
 // Create an object of this class before a compiler is started, and destroy it after the compiler

@@ -193,7 +193,8 @@ std::optional<FoundCompiler> findCompiler(const std::string& chosen, std::string
 
 std::unique_ptr<KernelCompiler> makeCppCompiler(std::string& why) {
   // The search starts several processes, and a process may create many devices. The process
-  // therefore searches once for each value of these variables, unless no compiler works.
+  // therefore searches once for each pair of values of HEDDLE_CXX and PATH, unless no compiler
+  // works.
   static std::mutex mutex;
   static std::map<std::pair<std::string, std::string>, FoundCompiler> found;
   why.clear();

@@ -10,9 +10,9 @@
 namespace heddle::codegen {
 
 // Counts the bytes of images that a cache holds, and of the texts by which it finds them. If
-// several texts share one image, its bytes count once. Each image that was loaded from disk has one
-// text. Its bytes therefore count separately, even if one compiler run created the image for
-// several texts. Not thread-safe.
+// several texts share one image, its bytes count once. Images that are loaded from disk are not
+// shared: if one compiler run created an image for several texts, the image is loaded once per
+// text, and its bytes count once per text. Not thread-safe.
 class ImageBytes {
  public:
   using Image = std::shared_ptr<const KernelImage>;

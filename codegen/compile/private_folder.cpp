@@ -44,7 +44,7 @@ std::string withoutTrailingSlash(std::string path) {
   return path;
 }
 
-// Returns a file name that no other process and no other call uses.
+// Returns a file name that no other process of this machine and no other call uses.
 std::string temporaryNameFor(const std::string& name) {
   static std::atomic<int> counter{0};
   return fmt::format("{}.{}.{}.tmp", name, getpid(), counter.fetch_add(1));
@@ -62,7 +62,7 @@ bool moveInPlace(int folder, const std::string& temporary, const std::string& na
 }
 
 // Returns a temporary folder to use instead of `path`. All calls of a process with the same `path`
-// return the same folder. It is removed when the process ends.
+// return the same folder. The folder is removed when the process ends.
 std::string freshFolderFor(const std::string& path) {
   static std::mutex mutex;
   static std::map<std::string, TempFolder> folders;
@@ -140,7 +140,7 @@ void PrivateFolder::touch(const std::string& name) const {
 
 std::vector<PrivateFolder::Entry> PrivateFolder::list() const {
   std::vector<Entry> entries;
-  // fdopendir() takes ownership of its descriptor, so it gets a new one.
+  // fdopendir() takes ownership of its descriptor, so it gets a new descriptor.
   FileDescriptor own(openat(folder_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   DIR* listing = own.isOpen() ? fdopendir(own.get()) : nullptr;
   if (listing == nullptr) return entries;

@@ -61,8 +61,9 @@ class PrivateFolder {
 
 // Opens the folder. If this fails, reports the reason by reportCacheOnce(), and opens a new
 // temporary folder instead. All calls of a process with the same `path` share the temporary folder.
-// It is removed when the process ends. Returns nullptr if there is no temporary folder either.
-// `consequence` ends the message, for example "kernels are compiled again in each process".
+// The temporary folder is removed when the process ends. Returns nullptr if there is no temporary
+// folder either. `consequence` ends the message, for example "kernels are compiled again in each
+// process".
 std::unique_ptr<PrivateFolder> openOrReport(const std::string& path, std::string_view consequence);
 
 // Prints "heddle: the kernel cache PATH WHAT; CONSEQUENCE" to stderr, unless this process has

@@ -354,7 +354,7 @@ inline float softplus(float x, float beta, float threshold) {
 inline double softplus(double x, double beta, double threshold) {
   return softplusOf(x, beta, threshold);
 }
-// Interpolates between a (weight 0) and b (weight 1). The result is exact for weights 0 and 1.
+// Interpolates between a (weight 0) and b (weight 1). Exact for both if b - a does not overflow.
 template <class T>
 inline T lerpOf(T a, T b, T weight) {
   return fabs(weight) < T(0.5) ? a + weight * (b - a) : b - (b - a) * (1 - weight);

@@ -1,8 +1,9 @@
 // The runtime of generated C++ kernels: types, conversions, memory accesses. This text precedes the
 // text of every kernel. It includes no header, so that kernels compile fast.
 
-// Marks functions that the compiler must inline into loops. It cannot vectorize a loop with a call.
-// In a large text, the compiler may decide not to inline a function that is only marked `inline`.
+// Marks functions that the compiler must inline into loops. The compiler cannot vectorize a loop
+// with a call. In a large text, the compiler may decide not to inline a function that is only
+// marked `inline`.
 #define HD_INLINE __attribute__((always_inline)) inline
 
 namespace hd {
@@ -28,8 +29,9 @@ struct Float8E5M2 {
 
 inline long long smaller(long long a, long long b) { return a < b ? a : b; }
 
-// Returns the part to which a block (on a CPU: a tile) of a shared launch belongs. first[i] is the
-// first block of part i, in ascending order. `parts` is not 0.
+// Returns the part to which a block (on a CPU: a tile) of a shared launch belongs. A shared launch
+// computes several independent parts of a segment. first[i] is the first block of part i, in
+// ascending order. `parts` is not 0.
 inline int partOf(const int* first, int parts, long long block) {
   int begin = 0;
   for (int end = parts; end - begin > 1;) {
@@ -174,9 +176,9 @@ inline void prefetch(const T* from) {
   for (int i = 0; i < count; i += 64 / (int)sizeof(T)) __builtin_prefetch(from + i, write);
 }
 
-// Stores `count` elements. `from` must be aligned to a cache line. If `to` is too, full lines
-// bypass the caches: they are written without being read first. On CPUs without SSE, no line
-// bypasses them.
+// Stores `count` elements. `from` must be aligned to a cache line. If `to` is aligned too, full
+// lines bypass the caches: they are written without being read first. On CPUs without SSE, no line
+// bypasses the caches.
 template <class T>
 inline void stream(T* to, const T* from, long long count) {
   constexpr long long line = 64 / (long long)sizeof(T);
@@ -210,7 +212,8 @@ inline void stream(T* to, const T* from, long long count) {
 #endif
   for (; i < count; ++i) to[i] = from[i];
 }
-// Returns when all threads see the lines that stream() has written.
+// Makes the lines that stream() has written visible to other threads before any later store of this
+// thread.
 inline void finishStreams() {
 #if defined(__SSE__)
   __builtin_ia32_sfence();

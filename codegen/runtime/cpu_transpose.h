@@ -14,7 +14,7 @@ struct Range<0, i...> {
 };
 
 // A block consists of `edge` rows of `edge` elements, and each row is one vector of words. A row in
-// memory has any alignment, and its elements have any type.
+// memory may have any alignment, and its elements may have any type of this size.
 template <int bytes>
 struct Block;
 template <>

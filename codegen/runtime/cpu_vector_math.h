@@ -1,8 +1,8 @@
 // Math functions of f32 for generated C++ kernels. A kernel source contains this text after
 // cpu_runtime.h. The functions have no branches, tables or calls, so the compiler can vectorize
-// loops over them. An element has the same bits in every vector lane, and also in the part of a
-// loop that is not vectorized. Errors are at most 2 units in the last place. Comments name the
-// function that each polynomial interpolates at Chebyshev nodes.
+// loops over them. The result for an element has the same bits in every vector lane, and also in
+// the part of a loop that is not vectorized. Errors are at most 2 units in the last place. Comments
+// name the function that each polynomial interpolates at Chebyshev nodes.
 
 namespace hd {
 

@@ -6,9 +6,10 @@ namespace hd {
 
 // --- conversions: round to nearest even; a NaN becomes quiet -------------------------------------
 
-// Rounds `x` to a bf16 value. The instruction converts two values, x and 0, because it has a higher
-// throughput than the instruction for one value. The upper half of the result has the bf16 bits of
-// `x`, and the lower half is 0. The result therefore has the bits of the rounded float.
+// Rounds `x` to a bf16 value. Uses the instruction that converts two values, x and 0, because its
+// throughput is higher than that of the instruction for one value. The upper half of the result has
+// the bf16 bits of `x`, and the lower half is 0. The result therefore has the bits of the rounded
+// float.
 __device__ inline float roundBf16(float x) {
   unsigned bits;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(x), "f"(0.0f));
@@ -102,7 +103,7 @@ __device__ inline long long fromPartner(long long x, int mask) {
   return __shfl_xor_sync(0xffffffffu, x, mask);
 }
 
-// Returns x / y with an error of at most two units in the last place, for |y| below 2^126.
+// Returns x / y with an error of at most two units in the last place, for 2^-126 <= |y| <= 2^126.
 __device__ inline float nearQuotient(float x, float y) { return __fdividef(x, y); }
 
 // Access a word in memory. If kStreams is true, the cache line of the word leaves the L2 cache
@@ -122,7 +123,8 @@ __device__ inline void storeWord(Word* to, Word word) {
 }
 
 // --- blocks that wait for each other -------------------------------------------------------------
-// These functions access memory that is 0 when the launch begins.
+// These functions access the workspace of a launch whose blocks share rows
+// (codegen/tile/divided_rows.h). This memory is 0 when the launch begins.
 
 // Returns the next ticket. No two calls return the same ticket.
 __device__ inline unsigned takeTicket(unsigned* tickets) { return atomicAdd(tickets, 1u); }
@@ -137,7 +139,7 @@ __device__ inline bool arriveLast(unsigned* arrivals, unsigned wanted) {
   return before + 1 == wanted;
 }
 
-// The 32-bit words of a state.
+// The 32-bit words of the state of an accumulator.
 template <class State>
 union Words {
   static constexpr int kCount = (int)(sizeof(State) + 3) / 4;
@@ -201,8 +203,8 @@ struct SharedArray {
   __device__ T& operator[](int i) const { return first[i]; }
 };
 
-// Copies `to[at]` from global memory. The thread does not wait for the copy until it calls
-// awaitCopies().
+// Copies an element from global memory to `to[at]`. The thread does not wait for the copy until it
+// calls awaitCopies().
 template <class T>
 __device__ inline void copyLater(const SharedArray<T>& to, int at, const void* from) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16, "a size of cp.async");

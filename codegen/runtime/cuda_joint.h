@@ -1,7 +1,7 @@
 // States of joint reductions (codegen/plan/joint.h): one state holds two reductions of the same
 // elements. In a kernel source, this text follows cuda_math.h.
 // - addSome() adds the elements first .. end - 1 of `values`, at least one. The other values may be
-//   uninitialized. The function rescales the state once per call, not once per element.
+//   uninitialized. The function rescales the state at most once per call, not once per element.
 // - add() also accepts zero elements, and is fast if all N values are elements.
 // - joined(a, b) is the state of the elements of a and b. It equals joined(b, a) bit for bit, so
 //   that two threads that exchange their states get the same result.
@@ -10,9 +10,9 @@ namespace hd {
 
 // The maximum of the elements, and a sum of exponentials of the elements.
 // - If `scale` is a number, `sum` is the sum of exp(element) / 2^scale, and no term of this sum
-//   exceeds 2^4. A larger maximum therefore rarely changes the scale.
-// - If `scale` is NaN, `sum` is the sum of exp(element - maximum). This form is for maxima whose
-//   product with log2(e) is infinite or has a large rounding error.
+//   exceeds 2^4. The scale changes only when a term would exceed this limit.
+// - If `scale` is NaN, `sum` is the sum of exp(element - maximum). joined() returns this form. It
+//   is also for maxima whose product with log2(e) is infinite or has a large rounding error.
 struct Exponentials {
   float maximum = -infF32();
   float sum = 0;
@@ -43,9 +43,9 @@ __device__ inline float maximumOf(const float* values) {
 // elements are -infinity, and each exp(element - 0) is 0.
 __device__ inline float baseOf(float maximum) { return maximum == -infF32() ? 0.0f : maximum; }
 
-// Returns exp(x) for x <= 0, as an element of a sum. The relative error of the result grows with
-// -x. But the sum has an element exp(0) = 1, and the error of every small element is at most 2^-24
-// of that element.
+// Returns exp(x) for x <= 0, as a term of a sum. The relative error of the result grows with -x.
+// But the sum contains the term exp(0) = 1, and the absolute error of every small term is at most
+// 2^-24.
 __device__ inline float expInSum(float x) { return nearPowerOfTwo(x * kLog2OfE); }
 
 // Returns x * log2(e) - scale, with one rounding.
@@ -98,7 +98,8 @@ __device__ inline Exponentials joined(Exponentials a, Exponentials b) {
 __device__ inline Exponentials fromPartner(Exponentials x, int mask) {
   return {fromPartner(x.maximum, mask), fromPartner(x.sum, mask), fromPartner(x.scale, mask)};
 }
-// Returns NaN if all elements are -infinity, because each exp(element - maximum) is then NaN.
+// Returns the sum of exp(element - maximum). If all elements are -infinity, each term is NaN, and
+// so is the sum.
 __device__ inline float sumOfExponentials(Exponentials x) {
   if (x.maximum == -infF32()) return nanF32();
   return x.scale == x.scale ? x.sum * exp2(-aboveScale(x.maximum, x.scale)) : x.sum;

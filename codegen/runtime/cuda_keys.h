@@ -46,8 +46,9 @@ __device__ inline K keyOf(const KeyRule<K>& rule, K bits) {
   return key ^ rule.turned;
 }
 // Returns the key of an index of a scatter. The targets of a scatter are the positions along the
-// axis of its result, numbered from 0. The key is the number of the target, or `extent` if the
-// index is outside of the targets.
+// axis of its result that this rank holds. They are numbered from 0, and target 0 has the index
+// `first_target`. The key is the number of the target, or `extent` if the index is outside of the
+// targets.
 __device__ inline U64 keyOfIndex(const Args& args, U64 bits) {
   const U64 index = args.index_type == kI32 ? (U64)(I64)(int)bits : bits;
   // The unsigned difference wraps. An index before first_target thus becomes larger than every

@@ -1,12 +1,13 @@
 // CUDA kernels of the library functions that heddle implements itself: cumsum, argsort, scatter and
-// scatter_add. In a kernel source, this text follows cuda_select.h.
+// scatter_add. These functions work on *lines*: the elements along one axis of a tensor
+// (cuda_lines.h). In a kernel source, this text follows cuda_select.h.
 // host/device/cuda_library_launches.h launches the kernels and documents their arguments. The
 // kernels use atomics only to count integers. The results therefore do not depend on the order in
 // which blocks or threads run.
 
 namespace hdl {
 
-constexpr int kItems = 4;  // neighbouring elements of a line that one thread scans
+constexpr int kItems = 4;  // number of neighbouring elements that a thread scans
 
 // --- cumsum --------------------------------------------------------------------------------------
 
@@ -144,7 +145,8 @@ __device__ __forceinline__ void addSources(const Args& args, I64 type, const U32
 __device__ inline void combine(const Args& args) {
   const I64 count = args.group * args.extent * args.lanes.count;
   for (I64 item = firstItem(); item < count; item += itemStep()) {
-    // `item` numbers the combinations of lane, target and line. LibraryArgs::order says which of
+    // `item` numbers the combinations of a lane (an index along the axes in Args::lanes), a target
+    // (an index along the axis of the scatter) and a line of the group. Args::order says which of
     // the three varies fastest, so that neighbouring items access neighbouring elements in memory.
     const I64 inner = args.order == 0   ? args.lanes.count
                       : args.order == 1 ? args.extent

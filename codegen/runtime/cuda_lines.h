@@ -83,7 +83,7 @@ __device__ inline I64 itemStep() { return (I64)gridDim.x * blockDim.x; }
 // barrier. The caller must execute another barrier before the next call.
 template <class V>
 __device__ V sumBefore(V own, V* shared, V& total) {
-  int lane = (int)threadIdx.x % 32;  // the thread of the warp
+  int lane = (int)threadIdx.x % 32;  // number of this thread in its warp
   int warp = (int)threadIdx.x / 32;
   V inclusive = own;
   for (int step = 1; step < 32; step *= 2) {

@@ -1,6 +1,6 @@
 // Functions of the op table (ir/ops) for generated CUDA kernels. A kernel source contains this text
-// after cuda_memory.h. The functions call CUDA's standard math functions, not the fast and less
-// exact intrinsics.
+// after cuda_memory.h. The functions call CUDA's standard math functions. Only nearExp(),
+// nearDivided() and overOnePlus() use fast instructions, which are less exact.
 
 #define HD_UNARY(name)                                           \
   __device__ inline float name(float x) { return ::name##f(x); } \
@@ -76,13 +76,13 @@ __device__ inline bool isfinite(bool) { return true; }
 __device__ inline long long bitwise_not(long long x) { return ~x; }
 __device__ inline bool bitwise_not(bool x) { return !x; }
 
-// A kernel divides many values by the same y. It computes r = reciprocalFor(y) once and then
-// divided(x, y, r) for each x. The result is x / y, rounded to nearest. The product q has an error
-// of at most one unit in the last place, and the remainder of q corrects this error (P. Markstein,
-// "Computation of elementary functions on the IBM RISC System/6000 processor", 1990). Two kinds of
-// quotients may differ from x / y in their last bit: quotients below 2^-100, because their
-// remainder is subnormal, and quotients by a subnormal y. A quotient above 2^127 may become
-// infinite.
+// Kernels that divide many values by the same y compute r = reciprocalFor(y) once, and then
+// divided(x, y, r) for each x. The result is x / y, rounded to nearest. The product q of x and
+// the reciprocal of y has an error of at most one unit in the last place, and the remainder of q
+// corrects this error (P. Markstein, "Computation of elementary functions on the IBM RISC
+// System/6000 processor", 1990). Two kinds of quotients may differ from x / y in their last bit:
+// quotients below 2^-100, because their remainder is subnormal, and quotients by a subnormal y. A
+// quotient above 2^127 may become infinite.
 
 // Returns whether y is a normal number.
 __device__ inline bool isRegular(float y) {
@@ -97,10 +97,11 @@ __device__ inline float scaleFor(float y) {
 }
 __device__ inline float reciprocalFor(float y) { return 1.0f / (y * scaleFor(y)); }
 // Returns x / y; r is reciprocalFor(y). The compiler computes `scale`, `divisor` and `weight` once,
-// because all calls of a thread have the same y. Three special cases: if y is not regular, the
-// weight 0 makes q the result. If x is infinite or NaN, so is q. The excess is then NaN, and
-// fminf() returns its other operand, which is finite and does not change q. If the quotient is 0,
-// the correction is -0, whose addition does not change the sign of q.
+// because all calls of a thread have the same y. There are three special cases:
+// - If y is not regular, the weight 0 makes q the result.
+// - If x is infinite or NaN, q is infinite or NaN too. The excess is then NaN, and fminf() returns
+//   its other operand, which is finite and does not change q.
+// - If the quotient is 0, the correction is -0, whose addition does not change the sign of q.
 __device__ inline float divided(float x, float y, float r) {
   const float scale = scaleFor(y);
   const float divisor = isRegular(y) ? y * scale : nanF32();
@@ -211,7 +212,7 @@ __device__ inline float softplus(float x, float beta, float threshold) {
 __device__ inline double softplus(double x, double beta, double threshold) {
   return softplusOf(x, beta, threshold);
 }
-// Interpolates between a (weight 0) and b (weight 1). The result is exact for weights 0 and 1.
+// Interpolates between a (weight 0) and b (weight 1). Exact for both if b - a does not overflow.
 template <class T>
 __device__ inline T lerpOf(T a, T b, T weight) {
   return fabs(weight) < T(0.5) ? a + weight * (b - a) : b - (b - a) * (1 - weight);
@@ -271,8 +272,8 @@ __device__ inline long long philox64(PhiloxBlock& block, long long seed, long lo
   return (long long)((unsigned long long)high << 32 | low);
 }
 
-// Replaces the object of an op if the kLanes lanes of a vector have consecutive indices. The lanes
-// must use the object in ascending order.
+// Replaces the State object of an op (PhiloxBlock) if the kLanes lanes of a vector have consecutive
+// indices. The lanes must use the object in ascending order.
 template <class State, int kLanes>
 struct ForLanes;
 

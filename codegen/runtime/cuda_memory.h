@@ -220,7 +220,7 @@ __device__ inline void loadPart(Lanes<kLanes, T>& to, const T* from, bool whole,
     if (i >= first && i < end) to.set(i, from[i]);
   }
 }
-// Does the same for `to[at]`. The thread must call awaitCopies() before it reads the vector.
+// Does the same as loadPart() for `to[at]`. Call awaitCopies() before the thread reads the vector.
 template <int kLanes, class T>
 __device__ inline void holdPart(const SharedArray<HeldLanes<kLanes, T>>& to, int at, const T* from,
                                 bool whole, int first, int end) {
@@ -283,8 +283,8 @@ __device__ inline T fetch(const T* from) {
 
 // Returns a word of kLanes bits. Bit i says whether a + i * kStepA < b + i * kStepB. The steps
 // differ by 1. For most vectors, the comparison has the same result in the first and the last lane.
-// It then has this result in all lanes, if no sum overflows. The loop over the lanes is not
-// unrolled, because the compiler would then execute it for every vector, without a branch.
+// All lanes then have this result, if no sum overflows. The loop over the lanes is not unrolled,
+// because the compiler would then execute it for every vector, without a branch.
 template <int kLanes, int kStepA, int kStepB>
 __device__ inline unsigned lanesBelow(long long a, long long b) {
   constexpr int kLast = kLanes - 1;
@@ -330,8 +330,8 @@ __device__ inline void loadWindow(Lanes<kLanes, T>& to, const T* line, long long
 // A block of threads exchanges a square of kEdge x kEdge elements through shared memory, one word
 // per element. kEdge is 32 or 64. The block writes vectors along one axis and reads vectors along
 // the other axis. Vector `number` of the square begins at element alongOf() of its axis, and at
-// element acrossOf() of the other axis. A warp has 32 / kLanes vectors next to each other and
-// kLanes lines. With a line of kEdge + 1 words, no two threads of a warp access the same bank.
+// element acrossOf() of the other axis. A warp has 32 / kLanes neighbouring vectors in each
+// of kLanes lines. With lines of kEdge + 1 words, no two threads of a warp access the same bank.
 template <int kLanes, int kEdge>
 __device__ inline int alongOf(int number) {
   return ((number / 32 % (kEdge / 32)) * (32 / kLanes) + number % (32 / kLanes)) * kLanes;
@@ -386,7 +386,7 @@ struct Exchange {
     bits.word = word;
     return bits.value;
   }
-  __device__ static T stored(Word word) { return value(word); }  // as memory holds the element
+  __device__ static T stored(Word word) { return value(word); }  // as the element is in memory
 };
 template <>
 struct Exchange<BFloat16> {

@@ -28,8 +28,9 @@ __device__ inline T smaller(T a, T b) {
   return a < b ? a : b;
 }
 
-// A number by which a kernel divides indices. The division n / d takes three instructions if `n` is
-// not negative; `inverse` comes from ArgumentLayout::addDivisor() (codegen/plan/kernel_frame.h).
+// A number by which a kernel divides indices. The division n / d takes three instructions. It
+// requires that `n` is not negative. `inverse` comes from ArgumentLayout::addDivisor()
+// (codegen/plan/kernel_frame.h).
 struct Divisor {
   int value;
   unsigned factor, shift;
@@ -42,8 +43,9 @@ __device__ inline int operator/(int n, Divisor d) {
 }
 __device__ inline int operator%(int n, Divisor d) { return n - n / d * d.value; }
 
-// Returns the part to which a block (on a CPU: a tile) of a shared launch belongs. first[i] is the
-// first block of part i, in ascending order. `parts` is not 0.
+// Returns the part to which a block (on a CPU: a tile) of a shared launch belongs. A shared launch
+// computes several independent parts of a segment. first[i] is the first block of part i, in
+// ascending order. `parts` is not 0.
 __device__ inline int partOf(const int* first, int parts, long long block) {
   int begin = 0;
   for (int end = parts; end - begin > 1;) {

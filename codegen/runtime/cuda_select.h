@@ -1,8 +1,9 @@
 // Finds the elements that a sort would put first in a long line (cuda_lines.h), without sorting the
-// full line. The line is split into tiles of kTile elements. In one step, a block selects the
-// candidates of each tile. Further steps select from the candidates, until one block can sort the
-// rest (host/device/cuda_library_launches.h). The selection is stable: of elements with equal keys,
-// it takes the elements that come first in the line. In a kernel source, this text follows
+// full line. The line is split into tiles of kTile elements. In one step, blocks select the
+// *candidates* of each tile: the elements that a sort of the tile would put first. Further steps
+// select from the candidates, until one block can sort the rest
+// (host/device/cuda_library_launches.h). The selection is stable: of elements with equal keys, it
+// takes the elements that come first in the line. In a kernel source, this text follows
 // cuda_sort.h.
 
 namespace hdl {

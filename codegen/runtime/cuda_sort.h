@@ -60,7 +60,7 @@ __device__ void sortInWarp(K (&key)[J], U32 (&index)[J]) {
 
 template <class K, int J>
 __device__ void sortWarpLines(const Args& args) {
-  const int lane = (int)threadIdx.x % 32;  // the thread of the warp
+  const int lane = (int)threadIdx.x % 32;  // number of this thread in its warp
   const int warp = (int)threadIdx.x / 32;
   for (I64 first = (I64)blockIdx.x * kWarps; first < args.group; first += (I64)gridDim.x * kWarps) {
     const bool own = first + warp < args.group;

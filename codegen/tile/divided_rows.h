@@ -5,32 +5,35 @@
 namespace heddle::codegen {
 
 // How the blocks of a launch share long rows (Cuda). A row is divided into parts. A part consists
-// of neighbouring vectors. A *sweep* of a program ends with a CombineParts or with the program. A
-// *work item* is one sweep over one part of a row. Work items have numbers, their *tickets*:
+// of neighbouring vectors. A *sweep* of a program consists of the statements up to the next
+// CombineParts (codegen/tile/program.h), or up to the end of the program. A *work item* is one
+// sweep over one part of a row. Work items have numbers, their *tickets*:
 // - Ticket t belongs to sweep t % sweeps. Within a sweep, items have the order of rows and parts. A
 //   sweep runs `distance` parts behind the sweep before it (distanceOf()).
 // - Each block takes the next ticket, computes the item, and repeats this until no ticket is left.
 // - The block stores the states of the accumulators of its item. An item of a later sweep waits for
-//   the states of all items of the previous sweep over the same row. It combines these states in a
-//   fixed order, so every run gives the same result.
+//   the states of all items of the previous sweep over the same row. The later item combines these
+//   states in a fixed order, so every run gives the same result.
 //
-// An item waits only for items with smaller tickets. Blocks that have started took all of these
-// tickets, so these items complete or have completed. All items therefore complete, even if only
+// An item waits only for items with smaller tickets. Tickets are taken in ascending order, so each
+// smaller ticket belongs to a block that has started. All items therefore complete, even if only
 // one block runs at a time. A later sweep finds its part in the L2 cache, because few parts lie
 // between two sweeps over the same part.
 struct DividedRows {
   int64_t parts = 0;         // parts of a row; 0: rows are not divided
   int32_t sweeps = 0;        // number of CombineParts + 1
   int32_t accumulators = 0;  // accumulators of the program
-  // true: the last sweep marks the lines that it reads and writes as the first to leave the L2
-  // cache. The parts between two sweeps then stay in the cache longer.
+  // true: the last sweep marks the cache lines that it reads and writes as the first to leave the
+  // L2 cache. The parts between two sweeps then stay in the cache longer.
   bool streams = true;
 };
 
 // The workspace of a launch. All its bytes must be 0 when the launch begins. It contains the next
 // ticket, a counter per row, and a slot for a state per accumulator, row and part. A counter says
-// how many items of the last sweep have read the inputs with one element per row. hd::Board
-// (codegen/runtime/cuda_runtime.h) describes the same layout.
+// how many items of the last sweep have read the inputs with one element per row. The last of these
+// items stores the outputs with one element per row, because an output with one element per row may
+// be stored in the memory of such an input. hd::Board (codegen/runtime/cuda_runtime.h) describes
+// the same layout.
 constexpr int64_t kFirstArrival = 32;  // in words: the ticket has its own cache line
 constexpr int64_t kSlotBytes = 32;     // up to four words of 32 bits, each with a mark
 // Returns the number of bytes of the workspace. `rows` is the number of rows of the launch.
@@ -40,7 +43,8 @@ inline int64_t boardBytes(const DividedRows& divided, int64_t rows) {
 }
 
 // Returns by how many parts a sweep runs behind the sweep before it. `blocks` is the number of
-// blocks of the launch. If all of them run at the same time, they rarely wait for each other.
+// blocks of the launch. With this distance, blocks that run at the same time rarely wait for each
+// other.
 inline int64_t distanceOf(const DividedRows& divided, int64_t blocks) {
   return divided.parts + (blocks + divided.sweeps - 1) / divided.sweeps;
 }

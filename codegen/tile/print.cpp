@@ -58,8 +58,8 @@ class ProgramPrinter {
 
   const std::string& name(TileId tile) const { return program_.tiles[tile].name; }
 
-  // Returns the name of an accumulator. If the accumulator has the state of a joint pair, also
-  // returns the name of the second reduction.
+  // Returns the name of an accumulator. If its state belongs to two joint reductions
+  // (codegen/plan/joint.h), also returns the name of the second one.
   std::string names(AccumulatorId a) const {
     const IdVector<AccumulatorId, Accumulator>& all = program_.frame.accumulators;
     for (AccumulatorId other : all.ids()) {

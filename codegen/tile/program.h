@@ -13,9 +13,10 @@
 
 namespace heddle::codegen {
 
-// A kernel as a list of statements on tiles. A *family* (codegen/families) is the code that creates
-// programs for one kind of kernel. Emitters translate statement by statement, and do not depend on
-// families. A program has one of two layouts:
+// A kernel as a list of statements on tiles. The kernel computes a *space*: a grid of elements with
+// kept and reduced axes (codegen/plan/space.h). A *family* (codegen/families) is the code that
+// creates programs for one kind of kernel. Emitters (codegen/emit/tiles) translate a program
+// statement by statement, and do not depend on families. A program has one of two layouts:
 // - Rows (RowLayout). A *row* consists of all elements along the reduced axes of the space, for one
 //   index along the kept axes. A *tile* has one element per element of the row, or one element per
 //   row (`per_row`). If the elements of a row are far apart in memory, a layout may process
@@ -24,8 +25,9 @@ namespace heddle::codegen {
 //   two innermost axes of the space, for one index along all other axes. A tile has one element per
 //   element of the square.
 //
-// In the bodies of a program, Node::index of a Load is a TileId, and Node::index of a Result is an
-// AccumulatorId. Store::tensor is an index into KernelFrame::accesses.
+// In the bodies (codegen/plan/body.h) of a program, Node::index of a Load is a TileId, and
+// Node::index of a Result is an AccumulatorId. Store::tensor is an index into
+// KernelFrame::accesses.
 
 using TileId = Id<struct TileTag>;  // index into TileProgram::tiles
 
@@ -127,7 +129,7 @@ struct RowLayout {
   bool exact = false;     // every vector is complete
   // Cuda: rows begin at addresses that are not aligned for vectors. Vector 0 of a row then begins
   // up to vector - 1 elements before the row, at an aligned address. The kernel ignores elements
-  // before and after the row. There is one reduced axis.
+  // before and after the row. Such a layout has one reduced axis.
   bool shifted = false;
   bool full = false;  // exact, and every thread holds `registers` vectors of each row
   // Lanes are neighbouring rows. There is no loop over parts of a row, and there are no column
@@ -164,7 +166,7 @@ struct SquareLayout {
   int32_t vector = 1;          // neighbouring elements that a thread loads together: 1, 2, 4 or 8
   bool exact = false;          // every vector is complete
   bool full = false;           // every square is complete
-  bool banded = false;         // Cuda: blocks are numbered by bands of columns (hd::SquareIndex)
+  bool banded = false;         // Cuda: blocks are numbered by bands (SquareIndex in cuda_memory.h)
   int64_t columns = 1;         // squares along the innermost axis
   int64_t rows = 1;            // squares along the second innermost axis
   int64_t others = 1;          // product of the extents of all other axes
@@ -176,9 +178,9 @@ inline int64_t squaresOf(const SquareLayout& square) {
   return square.others * square.rows * square.columns;
 }
 
-// A reduction over the rows, with one state per element of a row (a column). A map whose body
-// stores to `tensor` combines each element with the state of its column instead. The rows are
-// divided into parts:
+// A reduction over the rows, with one state per element of a row (a column). If the body of a map
+// has a store to `tensor`, the map does not store the element, but combines it with the state of
+// its column. The rows are divided into parts:
 // - Cuda: a part consists of the rows that the same RowLayout::threads threads process.
 // - Cpp: a part consists of the rows of one tile of the grid (LaunchStage).
 //
@@ -211,7 +213,7 @@ void setGrid(const SquareLayout& square, Target target, int64_t items_per_tile, 
 //   statements compute the same tile.
 // - A statement outside of a loop reads a tile along the row that a statement of the loop computes.
 // - A body that runs once per row reads a tile with more than one element per row.
-// - A statement loads an output or stores an input.
+// - A statement loads an output, or a StoreExchanged stores to an input.
 // - A loop contains a loop or a CombineParts.
 // - Rows are divided, but the layout or a statement does not suit this (RowLayout::divided).
 void verify(const TileProgram& program);

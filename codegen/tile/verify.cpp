@@ -167,7 +167,7 @@ class Uses {
           use(load.tile);
           ++count_;
         },
-        // Only programs of rows are counted, and these exchange nothing.
+        // liveBytes() counts only programs of rows, which exchange no tiles.
         [&](const ExchangeTile&) { ++count_; },
         [&](const StoreExchanged&) { ++count_; },
         [&](const MapTiles& map) {

@@ -48,8 +48,8 @@ inline ErrorCode codeOf(cudaError_t status) {
 }
 
 // Throws UserError if `status` is an error. The message has the name of the call and
-// cudaErrorText(). Clears CUDA's last error. Otherwise the next check of a kernel launch would
-// report it again.
+// cudaErrorText(). Clears CUDA's last error, so that the next check of a kernel launch does not
+// report this error again.
 inline void checkCuda(cudaError_t status, const char* call) {
   if (status == cudaSuccess) return;
   cudaGetLastError();

@@ -1,7 +1,8 @@
 // The in-process transport on host memory. After all participants have posted an operation, test()
 // on any of them moves data. It first moves the part of its own rank, and then all parts that no
-// rank has started to move (comm/in_process/operation_parts.h). It is therefore enough if one rank
-// calls test(). Ranks that wait for operations of different teams cannot block each other.
+// rank has started to move (comm/in_process/operation_parts.h). An operation therefore completes
+// even if only one of its ranks calls test(). For example, two ranks that wait for operations of
+// different teams cannot block each other.
 //
 // Buffers may be freed after one of these events:
 // - test() has returned true or has thrown;

@@ -46,8 +46,8 @@ struct MatchedOperation {
   // Host memory: `claimed` is indexed by part, and is true if a rank has started to move the part.
   // `running` is the number of parts that are being moved now. `done` is the number of parts that
   // have been moved.
-  // One GPU: `done` is the number of participants that have enqueued their parts. The other two
-  // members are not used.
+  // One GPU: `done` is the number of participants that have enqueued their parts. `claimed` and
+  // `running` are not used.
   std::vector<bool> claimed;
   int running = 0;
   int done = 0;

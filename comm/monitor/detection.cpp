@@ -24,7 +24,8 @@ constexpr double kSilentPart = 0.6;
 // another machine than the watcher, or an exception may be unwinding its stack.
 constexpr double kGrace = 0.3;
 constexpr double kLongGrace = 1.5;
-// While worksLong() is true for some rank, the patience is this multiple of JobView::patience.
+// While worksLong() is true for some rank, Rule::Stalled waits for this multiple of
+// JobView::patience.
 constexpr double kLongWorkPatience = 10;
 
 bool isAlive(const RankSnapshot& rank) { return rank.state == RankState::Alive; }
@@ -81,7 +82,7 @@ std::string describeDifference(const RankSnapshot& blamed, const RankSnapshot& r
 
 // Finds pairs of ranks that executed different runs. A rank that is matching its posts
 // (kMatchingPosts) will find the difference itself, and its message names the instruction. If one
-// of the two ranks is doing this, the rule waits for kGrace.
+// of the two ranks is matching its posts, the rule waits for kGrace.
 void checkRuns(const JobView& job, Findings& found) {
   for (const RunDifference& difference : findRunDifferences(job.ranks)) {
     const RankSnapshot& blamed = job.ranks[difference.blamed];

@@ -25,8 +25,8 @@
 //   World::fail.
 // The process of the lowest rank of another      state Gone: its TCP connection    one poll
 //   machine is killed.                           closes without a last message
-// A process of this machine is killed or exits.  no process has its pid and start  one poll
-//                                                time any more
+// A process of this machine is killed, or exits  no process has its pid and start  one poll
+//   without leaving the job.                     time any more
 // A process is stopped, or its machine is        heartbeat does not change         0.6 deadline
 //   silent.
 // Two ranks executed different runs, or the      run: the hashes of a run differ   one poll, or
@@ -49,7 +49,7 @@
 //   World in which another rank waits.
 // Nothing moves in the job.                      run, instruction, task and calls  the patience;
 //                                                of all ranks do not change, and   10 times as
-//                                                one rank waits                    long if one
+//                                                one rank waits                    long if a rank
 //                                                                                  compiles, reads
 //                                                                                  files, copies
 //                                                                                  inputs or tunes

@@ -63,8 +63,8 @@ std::string taskOf(const std::vector<RankSnapshot>& ranks, const RankSnapshot& e
 
 }  // namespace
 
-// Adds the observer to the World last, because the functions of the observer write to the status of
-// this rank.
+// The constructor adds itself as an observer of the World last, because beginWait() and the other
+// functions of the observer write to `statuses_`.
 JobMonitor::JobMonitor(World& world, JobMonitorOptions options)
     : world_(world),
       rank_(world.rank()),
@@ -307,7 +307,8 @@ std::string JobMonitor::positionOf(const RankSnapshots& ranks, const RankSnapsho
 std::string JobMonitor::positionInRuns(const RankSnapshot& entry) const {
   if (entry.phase == RankPhase::Idle) return "before its first run";
   if (entry.phase == RankPhase::Compiling) return fmt::format("before run {}", entry.run + 1);
-  // Runs of programs that communicate on no rank have no number.
+  // RankStatus::run does not count runs of programs that communicate on no rank, so the text gives
+  // no number for these runs.
   const bool has_number = entry.isInRun() ? entry.finished < entry.run : entry.run > 0;
   const std::string number = has_number ? std::to_string(entry.run) : "";
   if (entry.phase == RankPhase::Done) return has_number ? "after run " + number : "between runs";

@@ -51,8 +51,9 @@ enum class RankWait : uint32_t {
   Some,  // only some ranks make the call
 };
 
-// If RankStatus::heartbeat has this value, the rank never counts as silent. In the last TCP message
-// (comm/monitor/tcp_link.h), a machine sends this value as the heartbeat of each of its ranks.
+// If RankStatus::heartbeat has this value, the rank never counts as silent. The last message of a
+// TCP connection (comm/monitor/tcp_link.h) contains this value as the heartbeat of each rank,
+// because no later heartbeat will arrive.
 constexpr uint64_t kUnwatched = UINT64_MAX;
 
 // If RankStatus::issued has this value, the rank is at the beginning of a run, and compares with
@@ -87,14 +88,14 @@ uint64_t runHash(uint64_t hash_of_previous_run, uint64_t plan, int64_t run);
 // The facts of a rank that are numbers. Field<T> is std::atomic<T> or T.
 template <template <class> class Field>
 struct RankNumbers {
-  // Instruction: numbers of instructions of the program.
+  // Instruction: `issued`, `computing` and `communicating` are numbers of instructions; -1: none.
   Field<uint64_t> program{0};        // hash of the program that runs
-  Field<int32_t> issued{-1};         // latest that the host issued; -1: none; or kMatchingPosts
-  Field<int32_t> computing{-1};      // latest that a CPU stream began and executes now; -1: none
+  Field<int32_t> issued{-1};         // the latest one that the host issued; or kMatchingPosts
+  Field<int32_t> computing{-1};      // the latest one that a CPU stream executes now
   Field<int32_t> communicating{-1};  // like `computing`, for collectives, sends and receives
   Field<uint64_t> progress{0};       // begun instructions, plus times that a task was set again
 
-  // Run: numbers of runs. They count only runs of programs that communicate on some rank.
+  // Run: numbers of runs. The numbers count only runs of programs that communicate on some rank.
   Field<RankPhase> phase{RankPhase::Idle};
   Field<int64_t> run{0};       // the latest run
   Field<int64_t> finished{0};  // this run and all earlier runs have ended
@@ -108,8 +109,8 @@ struct RankNumbers {
 
 // The facts of one rank, in memory that outlives its process. The rank and its streams write all
 // fields except `heartbeat`, which the watcher writes, and `state`, which any rank may change.
-// On other machines, mirror() writes a copy. No reader or writer locks or waits. Any thread may
-// read.
+// On other machines, mirror() writes a copy. Every access is an atomic operation, without a lock.
+// Any thread may read.
 struct alignas(64) RankStatus : RankNumbers<std::atomic> {
   alignas(64) std::atomic<uint64_t> heartbeat{0};  // written by the watcher of the process
   StateWithReason state;
@@ -168,8 +169,8 @@ std::vector<RankSnapshot> readAll(std::span<const RankStatus> statuses);
 // Compares the runs whose hashes both snapshots have kept. Returns the lowest number of a run whose
 // hashes differ, or 0 if there is no such run.
 int64_t firstDifferentRun(const RankSnapshot& a, const RankSnapshot& b);
-// Copies `facts`, which arrived from another machine, into `status`, which is the status of the
-// same rank on this machine.
+// Copies `facts`, which arrived from another machine, into `status`. `status` is the copy that this
+// machine keeps of the status of the same rank.
 void mirror(RankStatus& status, const RankSnapshot& facts);
 
 }  // namespace heddle::comm

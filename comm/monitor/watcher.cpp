@@ -175,8 +175,8 @@ int Watcher::absentFor(const JobMonitor& monitor) const {
 }
 
 // Reports a failure to the monitor of `client`, but only once. A rank that has itself failed
-// usually throws its own error and leaves the job. It gets a report only if it is still in the job
-// after half of the deadline.
+// usually throws its own error and leaves the job. Such a rank gets a report only if it is still in
+// the job after half of the deadline.
 void Watcher::report(Client& client) {
   if (client.reported) return;
   JobMonitor& monitor = *client.monitor;

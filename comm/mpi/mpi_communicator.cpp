@@ -13,8 +13,8 @@ namespace {
 
 // How long the destructor waits for the messages of operations that have failed.
 constexpr auto kGrace = std::chrono::seconds(1);
-// The largest number of collectives in one post. They have different tags, and MPI guarantees only
-// tags up to 32767.
+// The largest number of collectives in one post. The collectives of a post have different tags, and
+// MPI guarantees only tags up to 32767.
 constexpr int kMostTogether = 32000;
 
 }  // namespace

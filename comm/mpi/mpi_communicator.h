@@ -32,16 +32,17 @@ struct Group;
 // every rank, in every run, and on the in-process transport. An MPI_Op would not ensure this: MPI
 // may combine elements in any order, and a bf16 operator would round at every step. In an
 // allreduce, every rank reduces one part of the elements, and then sends the reduced part to all
-// other ranks (comm/mpi/transfer.h). No allreduce algorithm moves fewer bytes.
+// other ranks (comm/mpi/transfer.h). No algorithm that sends messages between ranks moves fewer
+// bytes.
 //
-// If ranks disagree about a count, test() throws UserError. If ranks disagree about the kind, the
-// type or the root, MPI may report an error or wait for ever. (The in-process transport reports
-// every disagreement.)
+// If ranks disagree about a count, test() throws UserError on at least one of them. If ranks
+// disagree about the kind, the type or the root, MPI may report an error or wait for ever. (The
+// in-process transport reports every disagreement.)
 //
 // Counts may exceed the range of int, because a long message is split into pieces. If operations
 // still run when a communicator is destroyed, the destructor ends the job by MPI_Abort. Otherwise
-// MPI would write to buffers that the caller frees. After World::interrupt() this is not necessary,
-// because heddle then makes no more MPI calls.
+// MPI would write to buffers that the caller frees. After World::interrupt(), the destructor does
+// not end the job, because heddle then makes no more MPI calls.
 class MpiCommunicator : public Communicator {
  public:
   MpiCommunicator(std::shared_ptr<MpiThread> mpi_thread, std::shared_ptr<Channel> channel);

@@ -276,8 +276,8 @@ class MpiWorld : public World {
   }
 
   // If an exception destroys the World, the destructor notifies the other ranks and then stops
-  // using MPI. It must not finalise MPI: MPI_Finalize would wait for ranks that wait for this
-  // rank, and the program could not report its exception.
+  // using MPI. The destructor must not finalise MPI: MPI_Finalize would wait for ranks that wait
+  // for this rank, and the program could not report its exception.
   ~MpiWorld() override {
     const bool fails = std::uncaught_exceptions() > exceptions_ || failure().has_value();
     if (fails && !hasMonitor()) {

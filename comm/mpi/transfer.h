@@ -16,13 +16,14 @@ namespace heddle::comm::mpi {
 // A collective has one or two rounds of messages. A message is sent even if it has no elements, so
 // that ranks which disagree about a count get an error instead of waiting for ever. Chunk r
 // consists of the elements that chunkOf() (comm/operation.h) assigns to rank r. In a
-// reduce-scatter, it consists of the elements whose reduced values rank r receives. The rounds are:
+// reduce-scatter, chunk r consists of the elements whose reduced values rank r receives. The rounds
+// are:
 //   allreduce, reduce  round 1: every rank sends chunk r to rank r, which reduces it.
 //                      round 2: the reduced chunks are sent to all ranks, or to the root.
 //   reduce-scatter     round 1 of an allreduce
 //   broadcast          round 1: the root sends chunk r to rank r.
-//                      round 2: each rank sends its chunk to all ranks except the root. No rank
-//                      sends more than twice the size of the buffer.
+//                      round 2: each rank sends its chunk to all other ranks except the root. No
+//                      rank sends more than twice the size of the buffer.
 //   barrier            one call of MPI_Ibarrier
 //   others             one round: each part is sent directly to its receiver.
 class Transfer {

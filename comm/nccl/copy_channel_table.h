@@ -57,8 +57,8 @@ class CopyChannelTable {
 // communicators of the rank share the object.
 //
 // A rank that gives up writes this fact to the table before its streams continue with invalid
-// data. Every rank reads the table after its own streams have ended. It then knows whether it may
-// have received invalid data, even if the data came through a third rank.
+// data. Every rank reads the table after its own streams have ended. The rank then knows whether it
+// may have received invalid data, even if the data came through a third rank.
 class CopyChannelMember {
  public:
   // Creates the table of the machine, and the member for the rank of `world`. Collective over the

@@ -60,8 +60,8 @@ CopyCommunicator::CopyCommunicator(std::unique_ptr<SharedArena> arena, int rank,
 }
 
 // Creates release_stream_, which ends the waits of other streams. If release_stream_ shared a
-// hardware queue of the GPU with a waiting stream, its work would have to wait for that stream. It
-// therefore gets a priority that no other stream of heddle has.
+// hardware queue of the GPU with a waiting stream, its work would have to wait for that stream.
+// release_stream_ therefore gets a priority that no other stream of heddle has.
 cudaError_t CopyCommunicator::createReleaseStream() {
   int least = 0, greatest = 0;
   const cudaError_t status = cudaDeviceGetStreamPriorityRange(&least, &greatest);
@@ -100,8 +100,8 @@ Ticket CopyCommunicator::post(std::span<const Operation> group, void* native_str
   std::exception_ptr error;
   {
     std::lock_guard lock(mutex_);
-    // This order matters if giveUp() is called at the same time: either releaseWaits() sees this
-    // post, or this post sees the failure.
+    // The order of the next two statements matters if giveUp() is called at the same time: either
+    // releaseWaits() sees this post, or this post sees the failure.
     is_posting_.store(true);
     why = failure();
     try {

@@ -23,13 +23,13 @@ namespace heddle::comm::nccl {
 // comm/communicator.h). Requires that the GPUs of the team can access each other's memory. Copy
 // engines move the data, and stream memory operations synchronise the streams. Only sums and
 // copies within a GPU use SMs. A matrix product that runs at the same time therefore keeps its
-// SMs, and only loses memory bandwidth and power. Next to NCCL kernels, a matrix product takes a
-// quarter longer (docs/benchmarks.md).
+// SMs, and only loses memory bandwidth and power. Next to NCCL kernels, a matrix product takes
+// about a quarter longer (docs/overlap.md).
 //   reduce-scatter  every rank pushes a part to each other rank (SharedArena::in); barrier; each
 //                   rank sums the parts that it received and its own part
 //   allgather       every rank stores its part in SharedArena::out; barrier; each rank pulls the
 //                   parts of the other ranks
-//   allreduce       a reduce-scatter of equal parts, then an allgather of the sums
+//   allreduce       a reduce-scatter of one part per rank, then an allgather of the sums
 // If the parts are longer than SharedArena::partBytes(), the collective is split into pieces.
 // Successive pieces use the two halves of the arena alternately, so that no rank overwrites data
 // that another rank still needs. For example, a rank starts piece 3 only after the barrier of

@@ -77,7 +77,7 @@ class NcclCommunicator::Busy {
 NcclCommunicator::~NcclCommunicator() {
   cudaSetDevice(device_);
   // After a failure, giveUp() must abort this communicator together with all others of the rank.
-  // It must therefore be called before remove().
+  // The destructor must therefore call giveUp() before remove().
   const std::string why = fault_();
   if (!why.empty()) job_->giveUp(why);
   job_->remove(this);

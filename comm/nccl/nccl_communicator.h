@@ -18,7 +18,7 @@ namespace heddle::comm::nccl {
 
 // The communicator of one team on NCCL: one GPU per rank, stream-ordered.
 //
-// Differences from comm/communicator.h:
+// How NCCL differs from the transports on host memory:
 // - NCCL reduces in an order that depends on its algorithm and on the size, not in rank order. An
 //   allreduce gives all ranks of one run the same result. bf16 may be rounded at each step. A
 //   minimum or maximum may ignore NaN inputs.
@@ -75,7 +75,8 @@ class NcclCommunicator : public Communicator, public JobMember {
   std::shared_ptr<NcclJob> job_;
   FaultText fault_;
   std::atomic<int64_t> busy_since_{0};
-  std::mutex mutex_;  // guards the members below, except that post() reads comm_ without it
+  // Guards the members below. A running call of post() and ncclCommRevoke use comm_ without it.
+  std::mutex mutex_;
   std::condition_variable idle_;
   ncclComm_t comm_;
   std::string failure_;  // why the communicator was aborted; empty: not aborted

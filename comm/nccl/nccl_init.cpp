@@ -88,7 +88,7 @@ void close(ncclComm_t comm, const FaultText& fault) noexcept {
     settle("ncclCommFinalize", comm, fault);
     ncclCommDestroy(comm);
   } catch (const std::exception&) {
-    ncclCommAbort(comm);  // another rank is gone
+    ncclCommAbort(comm);  // the job has failed, or another rank does not answer
   }
 }
 

@@ -100,8 +100,8 @@ void NcclJob::remove(JobMember* communicator) {
   members_.erase(communicator);
 }
 
-// Records the failure here and in the table before it aborts a communicator. After that, streams
-// may continue with invalid data, and a later probe() must find the failure.
+// Records the failure here and in the table before it aborts a communicator. After the abort,
+// streams may continue with invalid data, and a later probe() must find the failure.
 void NcclJob::giveUp(const std::string& why) noexcept {
   const std::shared_ptr<CopyChannelMember> mine = copyChannelMember();
   const bool follows = mine && !mine->fault().empty();

@@ -65,7 +65,7 @@ class NcclWorld : public World {
   }
 
   // Splits job_comm_, an NCCL communicator of all ranks of the job, unless all teams get copy
-  // channels. The first split creates job_comm_.
+  // channels. The first split that needs job_comm_ creates it.
   std::unique_ptr<Communicator> split(const std::vector<int>& members,
                                       const Carrier& carrier) override {
     const Wait wait(*this, true);

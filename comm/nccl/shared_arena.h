@@ -15,11 +15,11 @@ namespace heddle::comm::nccl {
 
 // The device memory of one copy channel (Carrier::copy_channel in comm/communicator.h). Each GPU
 // of the team has one block, which every rank of the team can access. A block has two halves,
-// which successive pieces of the collectives use alternately. Each half consists of two areas: the
-// other ranks write `in` and read `out`. At the end of the block, there is one flag per rank of
-// the team for the StreamBarrier (comm/nccl/stream_barrier.h).
-//   in   kPieceBytes: one part from each rank of the team
-//   out  kPieceBytes / ranks: one part of this rank
+// which successive pieces of the collectives (comm/nccl/copy_communicator.h) use alternately. Each
+// half consists of two areas: the other ranks write `in` and read `out`. At the end of the block,
+// there is one flag per rank of the team for the StreamBarrier (comm/nccl/stream_barrier.h).
+//   in   at most kPieceBytes: one part from each rank of the team (partBytes())
+//   out  one part of this rank
 // Ranks of one process use the same pointer to a block. Ranks of other processes open the block by
 // its CUDA IPC handle, and report in the CopyChannelTable (comm/nccl/copy_channel_table.h) when
 // they have closed it. The owner must not free a block that another rank has open. close() waits at
