@@ -4,9 +4,9 @@
 
 namespace heddle::host {
 
-// The code RankLost says that `error` is a consequence. A rank that leaves after a failure can end
-// the wait of this rank before the monitor of this rank interrupts the wait. `error` then only says
-// which rank left, and not why.
+// The code RankLost says that `error` is a consequence of a failure of another rank. A rank that
+// leaves after a failure can end a wait of this rank before the job monitor of this rank interrupts
+// the wait. `error` then only says which rank has left, and not why.
 void throwIfOtherRankFailed(const comm::JobMonitor& monitor, const UserError& error) {
   const bool is_consequence = error.code() == ErrorCode::RankLost;
   if (!is_consequence && !monitor.failed()) return;
@@ -70,8 +70,8 @@ int64_t JobLink::beginRun(uint64_t sizes, bool communicates, int64_t chain) {
 }
 
 // A rank compares its communicating runs with those of the next rank after each of the first 16
-// runs, and later after every kKeptRuns-th run. A comparison after every run would be too slow,
-// because each comparison reads memory that the next rank writes.
+// such runs of the Executable, and later after every kKeptRuns-th one. A comparison after every run
+// would be too slow, because each comparison reads memory that the next rank writes.
 void JobLink::endRun(int64_t run) {
   if (isLocal()) return;
   constexpr int64_t kFirst = 16;

@@ -5,9 +5,9 @@
 
 namespace heddle::host::cudnn {
 
-// The common part of the forward and the backward graph of an attention (host/device/attention.h).
-// For cuDNN, all operands have the four axes [batch, heads, tokens, width]. A row consists of the
-// scores of one query, that is, of one token of q.
+// The common part of ForwardGraph and BackwardGraph, the cuDNN graphs of an attention
+// (host/device/attention.h). For cuDNN, all operands have the four axes [batch, heads, tokens,
+// width]. A row consists of the scores of one query, that is, of one token of q.
 class AttentionGraph {
  public:
   // Selects how cuDNN computes the graph. See Graph::plan().
@@ -30,8 +30,8 @@ class AttentionGraph {
   // Adds the scores: q k^T, multiplied by the scale. With a causal mask, the score of a masked key
   // is -inf.
   Graph::Tensor maskedScores(Graph::Tensor q, Graph::Tensor transposed_k);
-  // Enqueues the graph. `bindings` names the memory of the tensors; execute() itself adds the
-  // bindings of the scale and of -inf.
+  // Enqueues the graph. `bindings` contains the memory of the tensors. execute() adds the bindings
+  // of the scale and, with a causal mask, of -inf.
   void execute(cudnnHandle_t handle, std::vector<Graph::Binding> bindings, void* workspace) const;
 
   const cudnnDataType_t half_;  // type of q
@@ -43,11 +43,11 @@ class AttentionGraph {
  private:
   const bool causal_;
   const float scale_value_;
-  Graph::Tensor never_;  // the number -inf
+  Graph::Tensor never_;  // -inf, the score of a masked key
 };
 
-// Computes o = softmax(q k^T scale) v and the log-sum-exp of each row. cuDNN cannot compute o
-// without the log-sum-exp.
+// Computes o = softmax(q k^T scale) v and the log-sum-exp of each row. cuDNN always computes the
+// log-sum-exp too.
 class ForwardGraph : public AttentionGraph {
  public:
   explicit ForwardGraph(const AttentionSpec& spec);
