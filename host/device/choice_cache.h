@@ -17,8 +17,9 @@ namespace heddle::host {
 //   SHA-256 hash of identity and key, with the suffix ".algorithm". The lines of the file are the
 //   identity, the key, the choice, and a SHA-256 hash of these lines.
 // - A file that is damaged or belongs to another key is ignored.
-// - If the folder is not private (codegen/compile/private_folder.h), a temporary folder replaces
-//   it. That folder is removed when the process ends.
+// - If the folder cannot be used, for example because it is not private
+//   (codegen/compile/private_folder.h), a temporary folder replaces it. The temporary folder is
+//   removed when the process ends.
 // - If a file cannot be written, its choice lasts only as long as the process.
 // - The cache is thread-safe. Several processes may share the folder.
 class ChoiceCache {

@@ -15,7 +15,7 @@ constexpr int64_t kScanChunk = 8192;   // elements per chunk of a scan
 constexpr int64_t kWarpLine = 256;  // elements of the longest line that a warp sorts
 constexpr int64_t kTile = 4096;     // largest number of elements that a block sorts at once
 constexpr int64_t kWarps = kLibraryThreads / 32;
-// Argsort: the longest result for which tiles select candidates (Sorter::select()).
+// Argsort: the longest line of a result for which Sorter::select() is used.
 constexpr int64_t kMostChosen = kTile / 4;
 constexpr int64_t kDigits = 256;  // values of a digit of the radix sort
 // Largest number of elements and targets of a group of several lines. The lines of a group are
@@ -160,8 +160,8 @@ struct Sorter {
   }
   // Returns whether one warp or one block sorts a whole line.
   bool isShort() const { return args.n <= kTile; }
-  // Returns whether tiles select candidates (host/device/cuda_library_launches.h), because the
-  // result is much shorter than the line.
+  // Returns whether select() is used, because the lines of the result are much shorter than those
+  // of the input.
   bool selects() const { return !isShort() && args.by_index == 0 && args.extent <= kMostChosen; }
   // Returns how many of `n` candidates of a line remain after one step of selection.
   int64_t chosenOf(int64_t n) const { return ceilDiv(n, kTile) * args.keep; }

@@ -61,8 +61,8 @@ inline constexpr int kLibraryThreads = 256;  // threads per block, for all of th
 struct LibraryArgs {
   void* out = nullptr;
   const void* in[3] = {};
-  LineSpace lines;
-  LineSpace lanes;               // scatter: the axes along which the index does not change
+  LineSpace lines;               // the lines of the call; scatter: along LineAxes::OfIndex
+  LineSpace lanes;               // scatter: the axes LineAxes::NotOfIndex
   int64_t axis_strides[4] = {};  // strides along the axis of the call; operands as in LineSpace
   void* keys[2] = {};            // two arrays; a sort step moves keys from one to the other
   uint32_t* indices[2] = {};     // the indices that belong to the keys

@@ -22,7 +22,7 @@ struct KernelChoices {
 // - the parameters and sources of the candidates,
 // - the name and the driver of the device, and its compiler,
 // - the dtypes, sizes and strides of the inputs and outputs.
-// Each set of sizes therefore has its own choice: another candidate may be the fastest for it.
+// Each set of sizes has its own choice, because the fastest candidate may depend on the sizes.
 std::string choiceKey(const std::vector<codegen::Candidate>& all,
                       const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs,
                       const Device& device);

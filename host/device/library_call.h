@@ -23,8 +23,8 @@ enum class LibraryFunction : uint8_t { Cumsum, Argsort, Scatter, ScatterAdd };
 // Sharded axis:  in a scatter, the tensor and the result may be this rank's blocks of tensors that
 //                are sharded along the axis. The index tensor contains indices of the unsharded
 //                axis. Source elements for other blocks are ignored.
-// Short argsort: the result may have fewer elements than the line. It then holds the first indices
-//                of the sorted line.
+// Short argsort: a line of the result may have fewer elements than a line of the input. It then
+//                holds the first indices of the sorted line.
 // Determinism:   a device computes the same bits in every run.
 struct LibraryCall {
   static constexpr size_t kMostInputs = 3;

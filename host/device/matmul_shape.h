@@ -14,7 +14,7 @@ struct MatmulShape {
   struct Matrix {
     int64_t row_stride = 0;
     int64_t column_stride = 0;
-    List batch_strides;  // 0 for a batch axis that this operand does not have
+    List batch_strides;  // 0 for an axis along which the operand is broadcast
   };
 
   DType a_dtype = DType::F32;

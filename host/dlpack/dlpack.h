@@ -13,8 +13,8 @@ struct DLManagedTensorVersioned;
 // The functions in this file exchange tensors with NumPy, PyTorch and other libraries through
 // DLPack. No function copies data or waits for a device.
 //
-// Elements: all dtypes of heddle, with one lane (DLDataType::lanes). F8E4M3 is DLPack's
-// float8_e4m3fn.
+// Elements: all dtypes of heddle, with one lane (DLDataType::lanes). F8E4M3 is float8_e4m3fn of
+//           DLPack.
 // Devices:  a CPU device accepts memory of the CPU and pinned memory. A CUDA device accepts memory
 //           of its own GPU and CUDA managed memory. A null device accepts the same memory as a CPU
 //           device. toDLPack() throws for a null device.
@@ -42,8 +42,8 @@ enum class DLPackAccess : uint8_t { ReadWrite, ReadOnly };
 //            TensorDesc::sizes. For a block of a sharded tensor, the caller sets `global` to the
 //            unsharded sizes.
 // Read-only: a tensor with the flag READ_ONLY requires `access` ReadOnly. With ReadOnly, the caller
-//            promises that no run writes the tensor: it is in neither RunOptions::donated nor
-//            RunOptions::preallocated, and the program stores no output in it.
+//            promises that no run writes the tensor: it is neither donated (RunOptions::donated)
+//            nor preallocated (RunOptions::preallocated), and the program stores no output in it.
 // Limits:    the address must be a multiple of the size of an element. Strides must not be
 //            negative, except along axes of one element and in tensors without elements. If there
 //            are axes, the pointer to the sizes must not be null. If there are elements, the data

@@ -4,8 +4,8 @@
 
 // The binary interface of DLPack 1.1 (https://github.com/dmlc/dlpack), as far as heddle uses it.
 // The structs have the same names and layout as in dlpack.h of the DLPack project. A source file
-// that includes this header must therefore not include dlpack.h. For users who include dlpack.h,
-// public headers only declare the structs.
+// that includes this header must therefore not include dlpack.h. Public headers only declare the
+// structs, so that a program may include dlpack.h.
 extern "C" {
 
 struct DLPackVersion {

@@ -43,10 +43,10 @@ InjectedFault parseFault(std::string_view spec);
 // - Corrupt does nothing here.
 void injectBefore(const InjectedFault& fault, Device& device, Stream stream, const Issue& issue,
                   std::function<bool()> ended);
-// Performs a Corrupt: inverts every bit of the `bytes` bytes at `memory`, which the instruction
-// writes, but at most of the first MiB. Throws UserError if `bytes` is 0 or `memory` is nullptr.
-// Does nothing for other kinds of faults. Call this after the work of the instruction has been
-// enqueued on `stream`.
+// Performs a Corrupt: inverts every bit of the first MiB at `memory`, or of all `bytes` bytes if
+// there are fewer. `memory` must be memory that the instruction writes. Throws UserError if `bytes`
+// is 0 or `memory` is nullptr. Does nothing for other kinds of faults. Call this after the work of
+// the instruction has been enqueued on `stream`.
 void injectAfter(const InjectedFault& fault, Device& device, void* memory, int64_t bytes,
                  Stream stream, const Issue& issue);
 

@@ -61,7 +61,7 @@ int64_t JobLink::beginRun(uint64_t sizes, bool communicates, int64_t chain) {
   if (monitor_ == nullptr) return 0;
   // A chain is a sequence of runs that end in the order in which they began. The runs of an
   // Executable whose program does not communicate form one chain, with a negative id. Chains of
-  // communicating runs have positive ids.
+  // communicating runs have positive ids (0: no chain).
   if (!communicates) return monitor_->activity().beginLocalRun(program_, -1 - number_);
   size_t plan = program_;
   boost::hash_combine(plan, number_);

@@ -32,9 +32,9 @@ class CpuMatmul {
   CpuMatmul(MatmulShape shape, const matmul::MatmulLibrary* library, int threads);
   CpuMatmul(const CpuMatmul&) = delete;  // `parts_` refers to `shape_`
   CpuMatmul& operator=(const CpuMatmul&) = delete;
-  // Returns the size of the workspace for copied blocks and for sums: at most 48 MiB for f32 sums
-  // and 96 MiB for f64 sums. If oneDNN reads a and b in place: at most 4 MiB per thread for sums,
-  // and the scratch memory that oneDNN needs per thread.
+  // Returns the size of the workspace, which holds copied blocks and sums: at most 96 MiB if the
+  // sums have f64, and at most 48 MiB otherwise. If oneDNN reads a and b in place: at most 4 MiB
+  // per thread for sums, and the scratch memory that oneDNN needs per thread.
   int64_t workspaceBytes() const { return workspace_bytes_; }
   // Computes the matrix product and returns when the result is complete. Only the libraries may
   // allocate memory in this call.

@@ -31,7 +31,8 @@ struct Byte {  // a bool
   uint8_t value;
 };
 
-// The conversions are inline and have no branches, so that the compiler vectorizes loops of them.
+// The conversions are inline and have no branches, so that the compiler can vectorize loops of
+// them.
 inline float load(Bf16 x) { return kBf16.toFloat(x.bits); }
 inline float load(float x) { return x; }
 inline double load(double x) { return x; }

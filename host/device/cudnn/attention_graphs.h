@@ -61,12 +61,13 @@ class ForwardGraph : public AttentionGraph {
   Graph::Tensor q_, k_, v_, o_, log_sums_;
 };
 
-// Computes the gradients of q, k and v from the operands and the results of a ForwardGraph.
+// Computes the gradients of q, k and v from the gradient of o and the operands and results of a
+// ForwardGraph.
 class BackwardGraph : public AttentionGraph {
  public:
   // `o` describes the memory of o, the result of the forward graph.
   BackwardGraph(const AttentionBackwardSpec& spec, const TensorDesc& o);
-  // grad is the gradient of o.
+  // `grad` is the gradient of o; dq, dk and dv are the results.
   struct Memory {
     void *grad, *q, *k, *v, *o, *log_sums, *dq, *dk, *dv;
   };

@@ -26,7 +26,7 @@ bool launchByDriver(const cudaLaunchConfig_t& config, cudaKernel_t kernel, void*
   same.blockDimZ = config.blockDim.z;
   same.sharedMemBytes = static_cast<unsigned>(config.dynamicSmemBytes);
   same.hStream = config.stream;
-  // A cudaKernel_t is a CUkernel, which the driver also accepts as a function.
+  // A cudaKernel_t is a CUkernel, which the driver also accepts in place of a CUfunction.
   return launch(&same, reinterpret_cast<CUfunction>(kernel), parameters, nullptr) == CUDA_SUCCESS;
 }
 
