@@ -7,8 +7,8 @@
 namespace heddle::host {
 namespace {
 
-// Sorts the attributes of a library call by their positions in the op table. Unknown attributes
-// come last; verifyLibrary() reports them. Throws UserError if an attribute occurs twice.
+// Sorts the attributes of a library call in the order of OpDef::attrs. Unknown attributes come
+// last; verifyLibrary() reports them. Throws UserError if an attribute occurs twice.
 void sortAttrs(CallLibrary& call) {
   std::set<std::string_view> seen;
   for (const auto& [name, value] : call.attrs) {

@@ -21,8 +21,8 @@ struct ProgramBuilder::State {
   State();
 
   // The scope of a loop, branch, group or `on`. The destructor ends the loops, groups and `on`
-  // restrictions that began in the scope. If keep() has not been called, because a body threw, the
-  // destructor also drops all instructions of the scope.
+  // restrictions that began in the scope. If a body throws, keep() is not called. The destructor
+  // then also removes all instructions of the scope.
   class Scope {
    public:
     explicit Scope(State& state);
@@ -48,8 +48,8 @@ struct ProgramBuilder::State {
   }
   // Checks and appends a slot. Errors begin with `declaration`.
   SlotRef declare(const std::string& declaration, Slot slot);
-  // Replaces the meshes of a kernel by all meshes of the program. Throws UserError if the program
-  // has no equal mesh with the same name for a mesh of the kernel.
+  // Replaces the meshes of a kernel by all meshes of the program. Throws UserError if the kernel
+  // has a mesh for which the program has no equal mesh with the same name.
   void adoptMeshes(const std::string& declaration, Fusion& segment) const;
 
   // --- references ------------------------------------------------------------------------------
@@ -58,7 +58,7 @@ struct ProgramBuilder::State {
   Ref<IdType> ref(IdType id) const {
     return {id, number};
   }
-  // Returns the id of a Ref. Throws UserError if the Ref is empty or of another builder.
+  // Returns the id of a Ref. Throws UserError if the Ref is empty or belongs to another builder.
   template <class IdType>
   IdType id(Ref<IdType> ref) const {
     constexpr std::string_view kWhat = nameOf(static_cast<IdType*>(nullptr));
@@ -69,9 +69,10 @@ struct ProgramBuilder::State {
     return ref.id_;
   }
   std::vector<SlotId> ids(const Slots& slots) const;
-  // Returns the id of the token, or a new token with a default name.
+  // Returns the id of the token. Without a token, adds one with a default name.
   TokenId tokenOr(const std::optional<TokenRef>& token);
-  // Appends a name that is not in the list: the prefix and a number. Returns the id of the name.
+  // Appends a name that is not yet in the list: the prefix and a number. Returns the id of the
+  // name.
   template <class IdType>
   static IdType addDefaultName(IdVector<IdType, std::string>& names, std::string_view prefix) {
     for (size_t n = names.size();; ++n) {
@@ -89,7 +90,7 @@ struct ProgramBuilder::State {
     close(checked(make));
   }
   // Creates an instruction with `make`, resolves its sizes, and makes the checks that need no other
-  // instruction. Gives the instruction the next number.
+  // instruction. Counts the instruction in next_index.
   template <class Make>
   Instruction checked(const Make& make) {
     using Made = std::invoke_result_t<Make>;
@@ -106,15 +107,15 @@ struct ProgramBuilder::State {
     ++next_index;
     return x;
   }
-  // Appends an instruction whose bodies are complete.
+  // Appends an instruction. Its bodies, if it has any, must be complete.
   void close(Instruction x) { open.back().push_back(std::move(x)); }
   template <class Transfer>
   TokenRef transfer(SlotRef slot, const Size& peer, const TransferOptions& options);
   void branch(const std::function<Predicate()>& predicate, const Body& then_body,
               const Body& else_body);
-  // Adds the program to the programs that this program calls.
+  // Adds `callee` to the programs that this program calls, unless it is one of them.
   void addCallee(const Program& callee);
-  // Calls `body` and returns the instructions that it appends. Requires a Scope around the call.
+  // Calls `body` and returns the instructions that it appends. A Scope must exist during the call.
   std::vector<Instruction> collect(const Body& body);
 
   // --- loop indices ----------------------------------------------------------------------------
@@ -125,16 +126,15 @@ struct ProgramBuilder::State {
     std::string symbol;
     std::string index;
   };
-  // Opens a loop and returns its index. The Scope around the call closes the loop.
+  // Begins a loop and returns its index. The destructor of the current Scope ends the loop.
   Size beginLoop(const std::string& index);
   // Returns the size with the names of loop indices in place of their symbols. Throws UserError if
-  // the size contains the index of a loop that is not open.
+  // the size contains the index of a loop that has ended.
   Size resolved(const Size& size) const;
   // Replaces the sizes of an instruction, but not those in its bodies, by their resolved() forms.
   void resolve(Instruction& x) const;
   static bool hasLoopIndex(const Size& size);
-  // Returns a name for a loop index (i, j, ...) that is neither the index of an open loop nor in
-  // size_symbols.
+  // Returns a name for a loop index (i, j, ...) that is neither in `loops` nor in `size_symbols`.
   std::string unusedIndex() const;
 
   Program program;

@@ -61,7 +61,8 @@ Program ProgramBuilder::build() && {
   HEDDLE_USER_CHECK(s.open.size() == 1 && !s.in_group && !s.on.valid(),
                     "program {}: build() is called inside of a body", s.program.name);
   s.program.body = std::move(s.open.front());
-  // The builder gives its state away before the check, so it is unusable even if the check throws.
+  // The builder gives its state away before verifyStructure(), so it is unusable even if
+  // verifyStructure() throws.
   const std::unique_ptr<State> built = std::move(state_);
   verifyStructure(built->program);
   return std::move(built->program);

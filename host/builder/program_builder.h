@@ -15,7 +15,8 @@
 namespace heddle::host {
 
 // Refers to a slot, token, event, kernel or mesh of one ProgramBuilder. A Ref is small and may be
-// copied. A builder throws UserError if it gets a Ref of another builder, or an empty Ref.
+// copied. The functions of a builder throw UserError if they get a Ref of another builder, or an
+// empty Ref.
 template <class IdType>
 class Ref {
  public:
@@ -35,23 +36,23 @@ using EventRef = Ref<EventId>;
 using KernelRef = Ref<KernelId>;
 using MeshRef = Ref<MeshId>;
 
-// The index of a loop. Sizes may contain it, as in Size::mod(i + 1, 2). A builder throws UserError
-// if a size with this index is used outside of the body of the loop.
+// The index of a loop. Sizes may contain it, as in Size::mod(i + 1, 2). Outside of the body of the
+// loop, the functions of the builder throw UserError for a size with this index.
 using Index = Size;
 
-// The type of a tensor slot, such as `f32[t, h] shard(@m, 0: x) alloc=[ceildiv(t, 2), h]`. For a
-// memory order, set tensor.layout.
+// The type of a tensor slot, such as `f32[t, h] shard(@m, 0: x) alloc=[ceildiv(t, 2), h]`. To give
+// the type a memory order, set `tensor.layout`.
 struct TensorType {
   TensorType(DType dtype, std::vector<Size> sizes, std::optional<Sharding> sharding = {},
              std::vector<Size> allocated = {});
   TensorType(TensorView view) : tensor(std::move(view)) {}  // NOLINT: implicit
   TensorView tensor;
-  std::vector<Size> alloc;  // Slot::alloc
+  std::vector<Size> alloc;  // allocated size of each axis on one rank; empty: see Slot::alloc
 };
 
 struct LibraryOptions {
   std::vector<std::pair<std::string, Attr>> attrs = {};  // in any order
-  int32_t spare_sms = 0;
+  int32_t spare_sms = 0;  // only for matrix products: number of SMs left to a concurrent collective
   StreamId stream = kCallerStream;
 };
 
@@ -72,23 +73,22 @@ struct TransferOptions {
   std::optional<TokenRef> token = {};  // nullopt: a new token; inside a group, no token
 };
 
-// The types of values that ProgramBuilder::evaluate() refuses, because C++ would convert the value
-// to a size.
+// Types of values for which ProgramBuilder::evaluate() is deleted. Otherwise C++ would convert the
+// value to a Size.
 template <class Value>
 concept IsNoSize = std::floating_point<Value> || std::same_as<Value, bool>;
 
 // Builds a host program (host/program/program.h). docs/host_instructions.md describes the
-// declarations and instructions. The comment at each function shows the text form of what the
-// function adds.
+// declarations and instructions. The comment of a function shows the declaration or the instruction
+// that it adds, in text form.
 //
-// Errors:  UserError. The parser reports the same errors in the same words. Where the parser names
-//          a line, the builder names the declaration or the instruction: "slot %y: ...",
-//          "instruction 3 `...`: ...". A function throws if its operands are wrong. build() throws
-//          if only the complete program shows the error. The builder does not look for races;
-//          verify() (host/verify/verify.h) and Executable do.
-// Names:   must be unique per kind (slots, kernels, meshes, tokens, events). Tokens, events and
-// loop
-//          indices have default names.
+// Errors:  UserError. The parser (host/text/program_text.h) reports the same errors in the same
+//          words. Where the parser names a line, the builder names the declaration or the
+//          instruction: "slot %y: ...", "instruction 3 `...`: ...". A function throws if its
+//          operands are wrong. build() throws for errors that only the complete program shows. The
+//          builder does not search for races; verify() (host/verify/verify.h) and Executable do.
+// Names:   no two slots may have the same name, and no two kernels, meshes, tokens or events.
+//          Tokens, events and loop indices have default names.
 // Streams: by default, an instruction is on stream 0, the stream of the caller.
 // Threads: not thread-safe. One builder builds one Program.
 //
@@ -113,8 +113,7 @@ class ProgramBuilder {
   ProgramBuilder(const ProgramBuilder&) = delete;
   ProgramBuilder& operator=(const ProgramBuilder&) = delete;
 
-  // Makes the checks that need the complete program, and returns the program. Afterwards the
-  // builder cannot be used.
+  // Checks the complete program and returns it. After that, the builder cannot be used.
   Program build() &&;
 
   // --- declarations ----------------------------------------------------------------------------
@@ -137,6 +136,7 @@ class ProgramBuilder {
   // -> (%y)
   void output(SlotRef slot);
   // -> (%w1 in %w), and with `required` -> (%w1 in! %w)
+  // The output is stored in the memory of the input (ReusedInput in host/program/program.h).
   void output(SlotRef slot, SlotRef input, bool required = false);
   // with t = 4
   void sizeDefault(const std::string& symbol, int64_t value);
@@ -144,7 +144,7 @@ class ProgramBuilder {
   void guardEqual(const Size& a, const Size& b, std::string text);
   // guard a <= b "text"
   void guardAtMost(const Size& a, const Size& b, std::string text);
-  // $t and !e. Call these functions for a token or event that is used before its first post or
+  // $t and !e. Call these functions only for a token or event that is used before its first post or
   // record, or that several instructions post or record.
   TokenRef token(std::string name);
   EventRef event(std::string name);
@@ -152,7 +152,7 @@ class ProgramBuilder {
   // --- parts of types and instructions ---------------------------------------------------------
 
   // shard(@m, 0: x) partial(sum: y)
-  // `axes` has one entry per axis of the tensor: the mesh axes that split it.
+  // Entry i of `axes` contains the mesh axes that split axis i of the tensor.
   Sharding shard(MeshRef mesh, std::vector<std::vector<MeshAxis>> axes,
                  std::vector<Sharding::Partial> partial = {}) const;
   // team=@m[x]
@@ -165,7 +165,7 @@ class ProgramBuilder {
   static Size ranks() { return Size("ranks"); }
 
   // --- memory, views and values on the host ----------------------------------------------------
-  // The functions that define a slot return the slot `out`.
+  // A function with a parameter `out` defines this slot and returns it.
 
   // %y = allocate reuse=(%x, %t) stream=0
   SlotRef allocate(SlotRef out, StreamId stream = kCallerStream, const Slots& reuse = {});
@@ -200,7 +200,7 @@ class ProgramBuilder {
   void print(SlotRef slot, StreamId stream = kCallerStream);
 
   // --- communication ---------------------------------------------------------------------------
-  // The functions return the token of the post.
+  // Each function returns the token of the post.
 
   // $t = communicate allreduce %a -> %b team=@m[x] op=sum stream=1
   TokenRef communicate(comm::CollectiveKind kind, SlotRef in, SlotRef out,
@@ -230,7 +230,7 @@ class ProgramBuilder {
   void waitEvent(EventRef event, StreamId stream = kCallerStream);
 
   // --- control flow ----------------------------------------------------------------------------
-  // The functions call each body once.
+  // Each function calls each body once.
 
   // for i in 0 .. n { }
   void loop(const Size& stop, const LoopBody& body) { loop(0, stop, body); }
@@ -243,9 +243,10 @@ class ProgramBuilder {
   void branch(SlotRef left, Compare compare, const Size& right, const Body& then_body,
               const Body& else_body = {});
   // on @m: free %y
-  // Only the ranks of the mesh execute the instructions of the body. The function does not mark the
-  // instructions inside loops and branches of the body, because a rank that skips a loop skips its
-  // instructions too. The body must not call on(), except inside a loop or branch.
+  // Only the ranks of the mesh execute the instructions of the body. The function sets
+  // Instruction::on of these instructions, but not of the instructions inside loops and branches: a
+  // rank that skips a loop skips its instructions too. The body must not call on(), except inside a
+  // loop or branch.
   void on(MeshRef mesh, const Body& body);
   // call @other(%a) -> (%b)
   // The builder keeps a copy of the called program.

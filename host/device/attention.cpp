@@ -15,7 +15,7 @@ constexpr int64_t kWidthStep = 8;
 constexpr int64_t kMostWidth = 128;
 constexpr int64_t kKeyTile = 128;
 constexpr int64_t kVersionOfBackward = 91400;      // the first version that was tested
-constexpr int64_t kVersionOfPartialTiles = 91501;  // the first that reads only the given keys
+constexpr int64_t kVersionOfPartialTiles = 91501;  // the first that stops reading at the last key
 
 // Returns the value of a size, or nullopt if `sizes` lacks one of its symbols.
 std::optional<int64_t> valueOf(const Size& size, const SizeBindings& sizes) {
@@ -49,8 +49,8 @@ std::string whyNotVersion(int64_t version) {
   return fmt::format("the backward needs cuDNN {}, found {}", kVersionOfBackward, version);
 }
 
-// Returns "" if the sizes that follow from `sizes` allow a library call, otherwise the reason why
-// they do not. Ignores sizes with a symbol that `sizes` lacks.
+// Returns "" if the sizes of the attention allow a cuDNN call, otherwise the reason why they do
+// not. Ignores sizes with a symbol for which `sizes` has no value.
 std::string whyNotSizes(const Fusion& fusion, const Attention& attention, const SizeBindings& sizes,
                         int64_t version) {
   for (ValueId id : {attention.q, attention.v}) {
@@ -65,8 +65,8 @@ std::string whyNotSizes(const Fusion& fusion, const Attention& attention, const 
   return whyNotTokens(attention.causal, *queries, *keys, version);
 }
 
-// Returns "" if all sizes that must be known for a library call follow from `sizes`. Otherwise
-// returns a message with the first size that does not.
+// Returns "" if `sizes` determines all sizes that must be known for a cuDNN call. Otherwise returns
+// a message that names the first unknown size.
 std::string missingSize(const Fusion& fusion, const Attention& attention,
                         const SizeBindings& sizes) {
   for (ValueId id : {attention.q, attention.v}) {
@@ -156,8 +156,8 @@ std::vector<int64_t> decidingSizes(const Fusion& fusion, const Attention& attent
   std::vector<int64_t> result;
   if (attention.q == kNoValue || attention.v == kNoValue) return result;
   const auto value = [&](const Size& size) { return size.evaluate(lookupIn(sizes)); };
-  // The result says which conditions of whyNotSizes() hold, and does not contain the sizes
-  // themselves. Most new sizes therefore do not change the result.
+  // The result says which conditions of whyNotSizes() are true. It does not contain the sizes
+  // themselves, so most new sizes do not change it.
   for (ValueId id : {attention.q, attention.v}) {
     result.push_back(whyNotWidth(value(widthOf(fusion, id))).empty() ? 1 : 0);
   }

@@ -10,36 +10,36 @@
 
 namespace heddle::host {
 
-// Computes scaled_dot_product_attention and its backward pass with one library call each. The
-// library is cuDNN, on CUDA devices, for f16 and bf16.
+// The calls that this file declares compute scaled_dot_product_attention and its backward pass,
+// with one call of cuDNN each. They need a CUDA device and operands of f16 or bf16.
 //
-// In a fusion, attention consists of several ops: matrix products, a softmax and so on. Therefore
-// the sharding rules of these ops apply. segment() (ir/segment/segment.h) puts these ops into one
-// segment if the library can compute them. Below, "the ops" means the computation op by op, without
-// the library.
+// In a fusion, attention consists of several ops: matrix products, a softmax and so on. The
+// sharding rules of these ops therefore apply to it. segment() (ir/segment/segment.h) puts these
+// ops into one segment if cuDNN can compute them. Below, "the ops" means the computation op by op,
+// without cuDNN.
 //
-// Notation. q, k and v are the operands, o is the result. The scores are q k^T times the factor
-// `scale`. A row of scores belongs to one row (token) of q. The probabilities are the softmax of
-// each row of scores. The half type is the type of q: f16 or bf16. The letter u stands for half the
-// distance from 1 to the next larger number of this type: 2^-8 for bf16 and 2^-11 for f16. Errors
-// are differences from exact arithmetic.
+// Notation. q, k and v (queries, keys and values) are the operands, o is the result. The scores are
+// q k^T times the factor `scale`. A row of scores belongs to one row (token) of q. The
+// probabilities are the softmax of each row of scores. The half type is the type of q: f16 or bf16.
+// The letter u stands for half the distance from 1 to the next larger number of this type: 2^-8 for
+// bf16 and 2^-11 for f16. Errors are differences from exact arithmetic.
 //
 // Rounding. cuDNN and the ops accumulate in f32. cuDNN rounds the probabilities to the half type
 // before it multiplies them by v. The ops keep the probabilities in f32.
 // - cuDNN: the error of an element of o is at most 2 u max|v|.
 // - The ops: the error of an element of o is at most u times the magnitude of the element.
 // - Both bounds require that the scores are in the range of f32.
-// - The scores are rounded too. Let w be the width of q. Both bounds then increase by w 2^-22 times
-//   the largest product of a row of q and a row of k.
+// - Both methods also round the scores. Let w be the width of q, the number of its columns. Both
+//   bounds then increase by w 2^-22 times the largest product of a row of q and a row of k.
 // - If all scores of a row overflow to -inf, the ops return 0. The result of cuDNN is unspecified.
 //
 // Grouped-query attention. Several heads of q share one head of k and v. Only the forward pass
 // supports this: the plan copies k and v to its workspace and repeats each head.
 //
 // Log-sums. The log-sums are the log-sum-exps of the rows of scores. The backward pass needs o and
-// the log-sums. If the forward pass is a library call of the same program, it stores its log-sums.
-// The backward pass reads them together with o. Otherwise the backward pass first computes both
-// again, in its workspace.
+// the log-sums. If the forward pass is a cuDNN call of the same program, it stores its log-sums,
+// and the backward pass reads o and the log-sums. Otherwise the backward pass first computes both
+// in its workspace.
 //
 // Backward pass. cuDNN rounds the following three values to the half type. The ops keep them in
 // f32.
@@ -59,13 +59,13 @@ namespace heddle::host {
 // The error of the ops is at most u times the magnitude of the element. The rounding and the
 // overflow of scores have the same effects as in the forward pass.
 //
-// Determinism. Equal operands give equal bits, because heddle requests sums without atomics from
-// cuDNN. This costs memory: cuDNN stores ds of all heads, with 2 bytes per element of [batch...,
-// queries, keys]. The ops store several tensors of this size, with 4 bytes per element.
+// Determinism. Equal operands give equal bits, because heddle gives cuDNN a graph that needs no
+// atomic additions. This costs memory: cuDNN stores ds of all heads, with 2 bytes per element of
+// [batch..., queries, keys]. The ops store several tensors of this size, with 4 bytes per element.
 
-// Describes a call of the forward pass: the memory of each operand on this rank. An operand has up
-// to two batch axes (usually batch and heads), then an axis of tokens and an axis of width.
-// isReadable() describes the strides that are allowed.
+// Describes a call of the forward pass: the sizes and strides of each operand on this rank. An
+// operand has up to two batch axes (usually batch and heads), then an axis of tokens and an axis of
+// width. isReadable() describes the strides that are allowed.
 struct AttentionSpec {
   TensorDesc q;
   TensorDesc k;
@@ -84,7 +84,7 @@ struct AttentionBackwardSpec {
   TensorDesc q;
   TensorDesc k;
   TensorDesc v;
-  // The results of the forward pass. A call has both `o` and `log_sums`, or neither. nullopt: the
+  // The results of the forward pass. A spec has both `o` and `log_sums`, or neither. nullopt: the
   // call computes them again.
   std::optional<TensorDesc> o;
   std::optional<TensorDesc> log_sums;
@@ -104,8 +104,8 @@ class PreparedAttention {
  public:
   // The addresses of a call.
   struct Memory {
-    // The tensors of the spec, in the order of the members of the spec. A member without a value
-    // takes no element of this array.
+    // The tensors of the spec, in the order of the members of the spec. An optional member that is
+    // nullopt takes no element of this array.
     std::array<void*, 9> operands{};
     void* workspace = nullptr;  // workspaceBytes() bytes with 256-byte alignment
   };
@@ -116,8 +116,9 @@ class PreparedAttention {
 };
 
 // Returns whether cuDNN can use a tensor of a spec in place. For the log-sums, use
-// areReadableLogSums() instead. If cuDNN cannot use the tensor, the plan
-// (host/plan/plan_attention.cpp) copies the tensor. The conditions are:
+// areReadableLogSums() instead. If cuDNN cannot use the tensor in place, the plan
+// (host/plan/plan_attention.cpp) copies it. cuDNN can use the tensor if all of these conditions are
+// true:
 // - The width axis has stride 1, or has only one element.
 // - Every other axis with several elements has a stride that is a multiple of 16 bytes and is not
 //   0.
@@ -141,35 +142,36 @@ struct CudnnModule {
 // Returns the entry points of the module, or nullptr with the reason in `why`.
 const CudnnModule* findCudnnModule(std::string& why);
 
-// Returns options for segment(). They select the attentions of a fusion that become library calls
-// on devices of this kind. `sizes` contains the values of the known symbols. An attention is
-// selected if all of these conditions are true:
+// Returns options for segment(). They decide which attentions of a fusion become cuDNN calls on
+// devices of this kind. `sizes` contains the values of the known symbols. An attention becomes a
+// call if all of these conditions are true:
 // - The device is a CUDA device and libheddle_cudnn can be loaded.
 // - The widths of q and v are known and are 8, 16, ... 128.
 // - The number of keys is positive. In a forward pass, an unknown number of keys is assumed to be
 //   positive.
 // - For a backward pass, the numbers of tokens are known, and whyNotTokens() returns "".
-// If a condition fails because of the values of symbols, other values may allow the library call.
-// segment() therefore keeps the ops of such an attention apart from all other ops
-// (SegmentOptions::attention_for_sizes).
+// If a condition fails because of the values of symbols, other values may allow the call. segment()
+// then puts the ops of the attention into segments that contain no other ops. All other segments
+// are therefore the same in both cases (SegmentOptions::attention_for_sizes).
 SegmentOptions attentionOptions(DeviceKind kind, SizeBindings sizes);
 
 // Returns "" if heddle uses cuDNN's backward pass for these numbers of tokens, otherwise the reason
-// why it does not. heddle does not use it if there are no queries or no keys. heddle has not been
-// tested with the backward pass of versions before 9.14, and does not use it. heddle avoids some
-// numbers of tokens because of these errors in cuDNN:
+// why it does not. heddle does not use it if there are no queries or no keys. heddle also does not
+// use the backward pass of cuDNN versions before 9.14, because it was not tested with them. heddle
+// avoids some numbers of tokens because of these errors in cuDNN:
 // - The kernels process keys in tiles of 128. If the last tile is incomplete, its missing keys have
 //   score 0. The probability of a missing key is exp(0 - log-sum of the row). If all scores of a
-//   row are below -88, this number exceeds the range of f32, and the gradient becomes NaN. A causal
-//   mask prevents this if there are no more queries than keys, because it covers the missing keys.
+//   row are below about -88, this number may exceed the range of f32, and the gradient then becomes
+//   NaN. A causal mask prevents this if there are no more queries than keys, because it covers the
+//   missing keys.
 // - If there is a single query, the missing queries of its tile cause the same error.
 // - If the last tile is incomplete, kernels of cuDNN 9.15.0 and earlier may read memory after the
 //   last key.
 std::string whyNotTokens(bool causal, int64_t queries, int64_t keys, int64_t cudnn_version);
 
-// Returns the properties of `sizes` that decide whether attentionOptions() selects an attention. If
-// two sets of sizes give equal results, attentionOptions() selects the attention for both or for
-// neither. `sizes` must contain every symbol.
+// Returns the properties of `sizes` that decide whether an attention becomes a cuDNN call
+// (attentionOptions()). If two sets of sizes give equal results, the attention becomes a call for
+// both or for neither. `sizes` must contain every symbol.
 std::vector<int64_t> decidingSizes(const Fusion& fusion, const Attention& attention,
                                    const SizeBindings& sizes);
 

@@ -10,22 +10,23 @@
 
 namespace heddle::host {
 
-// Stores the chosen algorithms of a library and the chosen candidates of kernels, in memory and in
-// files. A key is a text that describes a problem, for example the sizes and dtypes of a matrix
-// product.
-// - Each key has one file. The name of the file is a SHA-256 hash of identity and key, with the
-//   suffix ".algorithm". The lines of the file are the identity, the key, the choice, and a SHA-256
-//   hash of these lines.
+// Stores choices in memory and in files: the chosen algorithms of a library, or the chosen
+// candidates of kernels (host/device/kernel_choices.h). A key is a text that describes a problem,
+// for example the sizes and dtypes of a matrix product.
+// - Each pair of identity (see the constructor) and key has one file. The name of the file is a
+//   SHA-256 hash of identity and key, with the suffix ".algorithm". The lines of the file are the
+//   identity, the key, the choice, and a SHA-256 hash of these lines.
 // - A file that is damaged or belongs to another key is ignored.
-// - If the folder is not private (codegen/compile/private_folder.h), a temporary folder replaces
-//   it. That folder is removed when the process ends.
+// - If the folder cannot be used, for example because it is not private
+//   (codegen/compile/private_folder.h), a temporary folder replaces it. The temporary folder is
+//   removed when the process ends.
 // - If a file cannot be written, its choice lasts only as long as the process.
 // - The cache is thread-safe. Several processes may share the folder.
 class ChoiceCache {
  public:
-  // `folder` contains the files. `identity` names the kind of the choices and, unless the keys
-  // contain them, the device and the version of the library. find() ignores choices that were
-  // stored with a different identity.
+  // `folder` contains the files. `identity` contains everything on which the choices depend, except
+  // what the keys contain: for example the name of the device and the version of the library.
+  // find() ignores choices that were stored with a different identity.
   ChoiceCache(std::string folder, std::string identity);
 
   // Returns the choice for a key, or nullopt if there is none.

@@ -13,13 +13,13 @@ constexpr int64_t kMostBlocks = 4096;  // limit of a grid; blocks loop over furt
 constexpr int64_t kScanChunk = 8192;   // elements per chunk of a scan
 // These two constants must equal those in codegen/runtime/cuda_keys.h.
 constexpr int64_t kWarpLine = 256;  // elements of the longest line that a warp sorts
-constexpr int64_t kTile = 4096;     // elements that a block holds
+constexpr int64_t kTile = 4096;     // largest number of elements that a block sorts at once
 constexpr int64_t kWarps = kLibraryThreads / 32;
-// Argsort: the longest result for which tiles select candidates (Sorter::select()).
+// Argsort: the longest line of a result for which Sorter::select() is used.
 constexpr int64_t kMostChosen = kTile / 4;
 constexpr int64_t kDigits = 256;  // values of a digit of the radix sort
-// Largest number of elements and targets in a group of several lines that are sorted together. This
-// limit bounds the workspace. A longer line forms a group of its own.
+// Largest number of elements and targets of a group of several lines. The lines of a group are
+// sorted together, so this limit bounds the workspace. A longer line forms a group of its own.
 constexpr int64_t kGroupElements = int64_t{1} << 25;
 
 // Returns the number of a dtype in hdl::Type, the enum of the kernels. Both enums list the dtypes
@@ -28,14 +28,14 @@ int64_t typeOf(DType dtype) { return static_cast<int64_t>(dtype); }
 
 bool isLong(DType dtype) { return sizeOf(dtype) == 8; }
 
-// Returns one past the highest bit in which keys of a dtype can differ.
+// Returns one past the highest bit in which the keys of two elements of the dtype can differ.
 int keyBits(DType dtype) {
   if (isLong(dtype)) return 64;
   return !isFloat(dtype) && sizeOf(dtype) == 1 ? 8 : 32;
 }
 
-// Returns the lowest bit in which keys of a dtype can differ. The bits of a half type are the upper
-// half of its key.
+// Returns the lowest bit in which the keys of two elements of the dtype can differ. The 16 bits of
+// a bf16 or f16 are in the upper half of its key.
 int firstKeyBit(DType dtype) { return dtype == DType::BF16 || dtype == DType::F16 ? 16 : 0; }
 
 // Splits the workspace into parts with 256-byte alignment. If `memory` is nullptr, only counts the
@@ -79,8 +79,8 @@ int64_t blocksFor(int64_t items, int64_t items_per_block) {
 
 // --- cumsum --------------------------------------------------------------------------------------
 
-constexpr int64_t kColumnLines = 4096;  // lines that fill the GPU if each has one thread
-constexpr int64_t kShortScan = 64;      // longest line that one thread scans, whatever its strides
+constexpr int64_t kColumnLines = 4096;  // lines that fill the GPU if one thread scans each
+constexpr int64_t kShortScan = 64;  // longest line that one thread scans if lines are not adjacent
 
 // Returns whether one thread scans each line.
 bool scansColumns(const LibraryArgs& args) {
@@ -143,8 +143,8 @@ int64_t cumsumWorkspace(const LibraryCall& call) {
 
 // --- sorting -------------------------------------------------------------------------------------
 
-// Launches the kernels that sort the lines of a call, one group of lines after another. Also
-// divides the workspace into parts.
+// Launches the kernels that sort one group of the lines of a call. Also divides the workspace into
+// parts.
 struct Sorter {
   LibraryArgs args;
   bool wide = false;   // true: keys have 64 bits; false: 32 bits
@@ -160,11 +160,13 @@ struct Sorter {
   }
   // Returns whether one warp or one block sorts a whole line.
   bool isShort() const { return args.n <= kTile; }
-  // Returns whether tiles select candidates, because the result is much shorter than the line.
+  // Returns whether select() is used, because the lines of the result are much shorter than those
+  // of the input.
   bool selects() const { return !isShort() && args.by_index == 0 && args.extent <= kMostChosen; }
   // Returns how many of `n` candidates of a line remain after one step of selection.
   int64_t chosenOf(int64_t n) const { return ceilDiv(n, kTile) * args.keep; }
-  // Returns whether the kernels that sort also write the result. No further launch is then needed.
+  // Returns whether the kernels that sort also write the result, so that no further launch is
+  // needed.
   bool putsIndices() const { return args.by_index == 0 && isShort(); }
   void layOut(void* workspace);
   // Sets the arguments for one group. Call it after layOut(), and only once per object.
@@ -177,8 +179,8 @@ struct Sorter {
   void select(LibraryLauncher& launcher);
 };
 
-// Decides how many lines form a group, and divides the workspace of one group. All groups use the
-// same memory one after another, in stream order.
+// Decides how many lines form a group, and divides the workspace for one group. All groups use the
+// same workspace, one after another in stream order.
 void Sorter::layOut(void* workspace) {
   constexpr int64_t kMostElements = (int64_t{1} << 32) - 2;
   HEDDLE_USER_CHECK(args.n <= kMostElements && args.extent <= kMostElements,
@@ -247,9 +249,10 @@ void Sorter::select(LibraryLauncher& launcher) {
 void Sorter::sortByDigits(LibraryLauncher& launcher) {
   const int64_t blocks = blocksFor(args.group * args.chunks, 1);
   launch(LibraryKernel::Keys32, blocks, args, launcher);
-  // For each digit of 8 bits, three steps follow: count, scan, move. The counts have the value of
-  // the digit as the outer axis and the chunks as the inner axis. Their running sums are the
-  // positions at which each chunk writes its keys with each value of the digit.
+  // For each digit of 8 bits, three steps follow: count, scan, move. The first step counts the keys
+  // of each chunk with each value of the digit. The counts of a line have the value as the outer
+  // axis and the chunk as the inner axis. Their running sums are therefore the positions to which
+  // the last step moves the keys.
   LibraryArgs counts;
   counts.out = args.counts;
   counts.in[0] = args.counts;
@@ -295,8 +298,8 @@ Sorter scatterOf(const LibraryCall& call) {
   // A key is an index along the axis of the result. The key `extent` stands for every index outside
   // of the result.
   args.bits = std::bit_width(static_cast<uint64_t>(args.extent));
-  // Neighbouring threads differ in the index with the smallest stride in the result, so that stores
-  // coalesce.
+  // Neighbouring threads differ in what has the smallest stride in the result (lane, target or
+  // line), so that stores coalesce.
   const auto inner = [](const LineSpace& space) {
     return space.axes == 0 ? INT64_MAX : space.strides[0][static_cast<size_t>(space.axes) - 1];
   };

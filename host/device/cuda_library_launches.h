@@ -5,26 +5,26 @@
 namespace heddle::host {
 
 // Translates library functions (Device::library()) into launches of CUDA kernels
-// (codegen/runtime/cuda_library.h).
-// The code in this file does not use CUDA, so that tests can run it without a GPU.
-// A line consists of the elements along the axis of the call (host/device/library_call.h). Two
-// lines are adjacent in memory if the result's stride from line to line is less than its stride
-// along a line.
-//   cumsum: a scan computes the running sums of a line. Usually, one block of threads scans each
-//     line. If there are many lines, and they are short or adjacent in memory, one thread scans
-//     each line. If there are few long lines, each line is split into chunks. The totals of the
-//     chunks are computed before the chunks are scanned.
-//   argsort: each element gets an integer key. The keys have the same order as the elements.
-//     The keys of each line are sorted. A warp or a block sorts a short line. A radix sort with
-//     digits of 8 bits sorts a long line. If the result contains only the first k elements of a
-//     long line, and k is at most 1024, the line is split into tiles. Each tile selects its first k
-//     elements as candidates. This step is repeated on the candidates until one block can hold
-//     them.
-//   scatter: a target is an index along the axis of the result. The sources of a target are the
-//     source elements that the index tensor assigns to it. The elements of the index tensor are
-//     sorted, as in argsort. The sources of one target thus become neighbours. They stay in
-//     row-major order, because the sort is stable. Then the last source of a target replaces the
-//     element of the result (scatter), or all sources are added to the element (scatter_add).
+// (codegen/runtime/cuda_library.h). The code in this file does not use CUDA, so tests can run it
+// without a GPU.
+//
+// A line consists of the elements along the axis of the call (host/device/library_call.h). Lines
+// are adjacent in memory if, in the result, the stride from one line to the next is less than the
+// stride along a line.
+// - cumsum: a scan computes the running sums of a line. Usually, one block of threads scans each
+//   line. If there are many lines, and they are short or adjacent in memory, one thread scans each
+//   line. If there are few long lines, each line is split into chunks. The kernels first compute
+//   the total of each chunk, and then scan the chunks.
+// - argsort: each element gets an integer key. Keys compare like their elements. The keys of each
+//   line are sorted. A warp or a block sorts a short line. A radix sort with digits of 8 bits sorts
+//   a long line. If the result contains only the first k elements of a long line, and k is at most
+//   1024, the line is split into tiles. The first k elements of each tile become candidates. This
+//   step is repeated on the candidates until one block can sort those that remain.
+// - scatter: a target is an index along the axis of the result. The sources of a target are the
+//   source elements that the index tensor assigns to it. The elements of the index tensor are
+//   sorted, as in argsort. The sources of one target thus become neighbours. They stay in row-major
+//   order, because the sort does not reorder equal keys. Then the last source of a target replaces
+//   the element of the result (scatter), or all sources are added to the element (scatter_add).
 
 // The kernels. A suffix 32 or 64 is the number of bits of a key.
 enum class LibraryKernel : uint8_t {
@@ -56,12 +56,13 @@ inline constexpr int kLibraryThreads = 256;  // threads per block, for all of th
 
 // The argument struct of the kernels. Its members equal those of hdl::Args in the kernels' source.
 // The *index* of an element is its position in its line. The sort moves the index of an element
-// together with the key of the element.
+// together with the key of the element. A *lane* of a scatter is a combination of indices along the
+// axes of `lanes`. All lanes use the same sorted lines of the index tensor.
 struct LibraryArgs {
   void* out = nullptr;
   const void* in[3] = {};
-  LineSpace lines;
-  LineSpace lanes;               // scatter: the axes along which the index tensor does not change
+  LineSpace lines;               // the lines of the call; scatter: along LineAxes::OfIndex
+  LineSpace lanes;               // scatter: the axes LineAxes::NotOfIndex
   int64_t axis_strides[4] = {};  // strides along the axis of the call; operands as in LineSpace
   void* keys[2] = {};            // two arrays; a sort step moves keys from one to the other
   uint32_t* indices[2] = {};     // the indices that belong to the keys
@@ -71,16 +72,16 @@ struct LibraryArgs {
   int64_t n = 0;                 // elements of a line; scatter: elements of a line of the source
   int64_t extent = 0;  // argsort: elements of a line of the result; scatter: number of targets
   int64_t first_target = 0;  // scatter: index of this rank's first target in the unsharded tensor
-  int64_t first_line = 0;    // first line of the group; the lines of a group are sorted together
-  int64_t group = 0;         // number of lines of the group
+  int64_t first_line = 0;    // number of the group's first line
+  int64_t group = 0;         // number of lines of the group; they are sorted together
   int64_t chunk = 0;         // elements per chunk
   int64_t chunks = 0;        // chunks per line
-  int64_t keep = 0;          // elements that each tile selects
+  int64_t keep = 0;          // number of candidates that each tile selects
   int64_t from = 0;          // index of the arrays in `keys` and `indices` that hold the lines now
   int64_t shift = 0;         // lowest bit of the current digit
   int64_t first_bit = 0;     // lowest bit in which keys can differ
   int64_t bits = 0;          // one past the highest bit in which keys can differ
-  // Combine: the index in which neighbouring threads differ; 0: lane, 1: target, 2: line
+  // The kernel Combine: what differs between neighbouring threads; 0: lane, 1: target, 2: line
   int64_t order = 0;
   int64_t in_type = 0;     // a DType
   int64_t out_type = 0;    // a DType

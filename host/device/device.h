@@ -30,15 +30,15 @@ std::string saidBy(const std::bad_alloc& why);
 enum class DeviceKind : uint8_t { Null, Cpu, Cuda };
 std::string_view name(DeviceKind kind);
 
-// Opaque handles of streams, events and loaded kernels. On CUDA, a Stream is a cudaStream_t, so
-// that a caller may pass its own stream. An Event is a cudaEvent_t. On the CPU and the null device,
-// the device defines the handles. nullptr as a Stream is the default stream of the device. On CUDA
-// this is CUDA's default stream. On the CPU and the null device it is an ordinary stream.
+// Opaque handles of streams, events and loaded kernels. On CUDA, a Stream is a cudaStream_t, an
+// Event is a cudaEvent_t, and a caller may pass its own stream. The CPU device and the null device
+// define their own handles. nullptr as a Stream is the default stream of the device. On CUDA this
+// is CUDA's default stream. On the CPU and the null device it behaves like every other stream.
 using Stream = void*;
 using Event = void*;
 using KernelHandle = const void*;
-// Owns a loaded kernel. get() returns the KernelHandle. When the last copy is destroyed, the kernel
-// is unloaded. By then, all launches of the kernel must be done. A copy may outlive the device.
+// Owns a loaded kernel. get() returns the KernelHandle. The kernel is unloaded when the last copy
+// is destroyed. All launches of the kernel must be done before that. A copy may outlive the device.
 using LoadedKernel = std::shared_ptr<const void>;
 
 class WorkObserver;
@@ -73,11 +73,11 @@ class ErrorSink {
 // Identifies the run and the instruction to which a piece of work belongs.
 //
 // Errors:    if the work fails on the CPU device, the device reports the error to `errors`. If
-//            `errors` is nullptr, it prints the error to stderr. A CUDA device does the same for
-//            host tasks only. If other work fails on a CUDA device, a later call throws the error.
-//            Once `errors` contains an error, the devices skip work with the same `errors`. The CPU
-//            device skips all work that has not begun. A CUDA device skips host tasks that have not
-//            begun, and enqueues no other work.
+//            `errors` is nullptr, the device prints the error to stderr. A CUDA device does the
+//            same for host tasks only (Device::hostTask()). If other work fails on a CUDA device, a
+//            later call of the device throws the error. Once `errors` contains an error, the
+//            devices skip work with the same `errors`. The CPU device skips all work that has not
+//            begun. A CUDA device skips host tasks that have not begun, and enqueues no other work.
 // Lifetimes: `errors` and `observer` must outlive the work.
 struct Issue {
   ErrorSink* errors = nullptr;
@@ -104,12 +104,13 @@ class WorkObserver {
 class Allocator {
  public:
   virtual ~Allocator() = default;
-  // Returns memory with 256-byte alignment. `bytes` must be positive. Throws std::bad_alloc if
-  // there is not enough memory.
+  // Returns memory with 256-byte alignment. `bytes` must be positive. Throws std::bad_alloc if the
+  // device does not have enough memory.
   virtual void* allocate(int64_t bytes, Stream stream) = 0;
   // Frees memory once all work that has been enqueued on `stream` is done. Returns without waiting.
-  // `bytes` is the size that was passed to allocate().
-  // Neither allocate() nor deallocate() may change the current CUDA device of the calling thread.
+  // `bytes` is the size that was passed to allocate(). An implementation of allocate() or
+  // deallocate() must restore the current CUDA device of the calling thread if it changes this
+  // device.
   virtual void deallocate(void* memory, int64_t bytes, Stream stream) noexcept = 0;
 };
 
@@ -205,8 +206,9 @@ class PreparedMatmul {
   virtual void run(const MatmulOperands& operands, Stream stream, const Issue& issue) const = 0;
 };
 
-// Maps questions to chosen algorithms of a library. A question is a text that describes one matrix
-// product: sizes, strides, dtypes and so on. A choice is a text that identifies an algorithm.
+// Maps questions to choices. A question is a text that describes one call of a library for matrix
+// products: sizes, strides, dtypes and so on. One matrix product may need several calls. A choice
+// is a text that identifies the algorithm of the library for this call.
 using AlgorithmChoices = std::map<std::string, std::string>;
 
 // The resources of a GPU that one launch of a kernel uses.
@@ -217,8 +219,9 @@ struct KernelResources {
   double occupancy = 0;      // active warps on an SM, divided by the most warps that an SM holds
 };
 
-// A device: its memory, its streams and events, and the work on them. A call that takes a stream
-// enqueues work and returns before the work is done. The work on one stream runs in order.
+// A device: its memory, its streams and events, and the work on them. Unless a comment says
+// otherwise, a function that takes a stream enqueues work and returns before the work is done. The
+// work on one stream runs in order.
 //
 // Threads: a Device is thread-safe, except that only one thread at a time may use a stream.
 class Device {
@@ -230,22 +233,24 @@ class Device {
   // Returns the version of the driver, such as "CUDA 12.4", or "" on devices without a driver.
   virtual std::string driver() const { return {}; }
   virtual Allocator& allocator() = 0;  // the device's own pool
-  // Returns the name of the device to which the memory at `data` belongs, such as "cuda:1", if this
-  // is another device of the same kind. Returns "" if the memory belongs to this device or to the
-  // host, or if the owner is unknown.
+  // Returns the name of another device of the same kind, such as "cuda:1", if the memory at `data`
+  // belongs to it. Returns "" if the memory belongs to this device or to the host, or if the owner
+  // is unknown.
   virtual std::string otherOwner(const void*) { return {}; }
-  // Returns a block size: all addresses of an aligned block of this size belong to one device. The
-  // size is a power of two. Returns 0 if otherOwner() always returns "".
+  // Returns a block size in bytes, a power of two. All addresses of an aligned block of this size
+  // belong to one device, so a caller need ask otherOwner() only once per block. Returns 0 if
+  // otherOwner() always returns "".
   virtual int64_t ownedBlockBytes() const { return 0; }
 
   // The state of a thread before makeCurrent().
   struct Current {
     int device = -1;  // the current CUDA device of the thread
-    int known = -1;   // the device that an outer makeCurrent() has set; -1: none
+    int known = -1;  // the device that an earlier, not yet restored makeCurrent() has set; -1: none
   };
-  // Makes this device the current CUDA device of the calling thread. Until restoreCurrent(), calls
-  // of this device on this thread need not ask CUDA for the current device. This saves host time.
-  // Does nothing on devices that are not CUDA devices. Call it through CurrentDevice (below).
+  // Makes this device the current CUDA device of the calling thread. Until restoreCurrent(), the
+  // functions of this device need not ask CUDA for the current device of this thread. This saves
+  // host time. Does nothing on devices that are not CUDA devices. Call it through CurrentDevice
+  // (below).
   virtual Current makeCurrent() { return {}; }
   virtual void restoreCurrent(const Current&) noexcept {}
 
@@ -258,8 +263,9 @@ class Device {
   virtual void destroyStream(Stream stream) noexcept = 0;
   virtual Event createEvent() = 0;
   virtual void destroyEvent(Event event) noexcept = 0;
-  // The next four functions throw only if the device is lost. After that, no enqueued work runs, so
-  // the caller may free the memory that enqueued work uses.
+  // The next four functions throw only if the device has failed, for example because a kernel
+  // accessed an invalid address. A failed device runs no enqueued work, so the caller may then free
+  // the memory that this work uses.
   virtual void recordEvent(Event event, Stream stream) = 0;
   // Delays later work on `stream` until all work before the latest recordEvent() of `event` is
   // done. An event that was never recorded counts as done.
@@ -269,9 +275,9 @@ class Device {
   // Blocks the calling thread until eventDone() is true.
   virtual void synchronize(Event event) = 0;
   // Creates a timer: an event for secondsBetween(). On CUDA, the event also stores the time at
-  // which it happens.
+  // which the stream reaches it.
   virtual Event createTimer() { return createEvent(); }
-  // Returns the seconds between two timers. Requires that both timers are done. Returns 0 on all
+  // Returns the seconds between two timers. Requires eventDone() for both timers. Returns 0 on all
   // devices except CUDA.
   virtual double secondsBetween(Event, Event) { return 0; }
   // Begin and end a named range for profilers, on CUDA only. The range contains the work that the
@@ -280,10 +286,11 @@ class Device {
   virtual void endRange() {}
 
   // Returns the compiler for this device. The first call finds or creates it. Returns nullptr if
-  // there is no compiler; whyNoCompiler() then returns the reason.
+  // there is no compiler. A CPU device then returns the reason from whyNoCompiler().
   virtual const codegen::KernelCompiler* compiler() const = 0;
   virtual std::string whyNoCompiler() const { return {}; }
-  // Keeps an object until the device is destroyed. At that time, all work of the device is done.
+  // Keeps an object until the device is destroyed. The device first waits for all its work, so this
+  // work may use the object.
   void keep(std::shared_ptr<void> object) {
     std::lock_guard lock(kept_mutex_);
     kept_.push_back(std::move(object));
@@ -299,21 +306,21 @@ class Device {
   }
 
   // Prepares a matrix product. The algorithm is taken from `choices`. If `choices` contains no
-  // algorithm for this matrix product, the library's first proposal is used. This proposal is the
-  // same in every process.
-  // Throws UserError if sizes or dtypes disagree, or if the device cannot compute this matrix
-  // product.
+  // algorithm for this matrix product, the library's first proposal is used. For equal devices and
+  // library versions, this proposal is the same in every process. Throws UserError if sizes or
+  // dtypes disagree, or if the device cannot compute this matrix product.
   virtual std::shared_ptr<const PreparedMatmul> prepareMatmul(const MatmulSpec& spec,
                                                               const AlgorithmChoices& choices) = 0;
-  // Returns the questions (see AlgorithmChoices) for which the caller should pass choices to
-  // prepareMatmul(). Returns an empty set if there is nothing to choose.
+  // Returns the questions of the matrix product (AlgorithmChoices). The caller should pass a choice
+  // for each of them to prepareMatmul(). Returns an empty set if there is nothing to choose.
   virtual std::set<std::string> algorithmQuestions(const MatmulSpec&) { return {}; }
-  // Returns the chosen algorithm for one question, or "" if the device makes no choice. The
-  // question may come from the device of another rank. If no choice is stored, the call measures
-  // algorithms on `stream`, unless a CUDA graph is being captured from this stream.
+  // Returns the choice for one question, or "" if the device makes no choice. The question may come
+  // from the device of another rank. If the device has stored no choice yet, the call runs and
+  // measures the algorithms on `stream`, and waits for them. It does not measure while a CUDA graph
+  // is being captured from this stream.
   virtual std::string chooseAlgorithm(const std::string&, Stream) { return {}; }
-  // If the result is false, algorithmQuestions() always returns an empty set. The result must be
-  // the same on every rank of a job.
+  // Returns false if algorithmQuestions() always returns an empty set. An implementation must
+  // return the same value on every rank of a job.
   virtual bool choosesAlgorithms() const { return false; }
 
   // Returns the number of workspace bytes that library() needs for this call. The pointers of the
@@ -324,8 +331,9 @@ class Device {
   // element.
   virtual void library(const LibraryCall& call, Stream stream, const Issue& issue) = 0;
   // Enqueues a group of operations that are posted together. The group and its lists of counts are
-  // copied before the call returns. Throws UserError if the transport cannot access this device's
-  // memory. On CUDA, a team of one rank needs no transport: the device copies the buffers itself.
+  // copied before the call returns. Throws UserError if the communicator cannot access this
+  // device's memory. Exception: for a team of one rank, a CUDA device then copies the buffers
+  // itself.
   virtual void communicate(comm::Communicator& communicator, std::span<const comm::Operation> group,
                            Stream stream, const Issue& issue) = 0;
   // Copies contiguous bytes. `dst` and `src` may each be device memory or host memory.

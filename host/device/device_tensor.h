@@ -12,8 +12,8 @@ namespace heddle::host {
 struct Tensor {
   void* data = nullptr;  // the address must be a multiple of the size of an element
   TensorDesc desc;
-  // Keeps the memory alive. Empty: the caller owns the memory. An output that is stored in a tensor
-  // of the caller also has an owner. From this owner, heddle can tell which run has written the
+  // Keeps the memory alive. Empty: the caller owns the memory. An output that a run stores in a
+  // tensor of the caller also has an owner, from which heddle finds the run that has written the
   // memory.
   std::shared_ptr<void> owner;
   // true: `data` is in host memory. This is allowed only for inputs without axes. run() reads the
@@ -23,11 +23,11 @@ struct Tensor {
 
 // A tensor or a scalar that is passed to a run or returned by one.
 //
-// A scalar must have the kind of its input, and its value must fit:
-//  - bool takes a bool.
-//  - An integer type takes an int64_t in the range of the type.
-//  - A float type takes a double, which is rounded to the type. A finite double must not become
-//    infinite. A float type also takes an int64_t that it represents exactly.
+// The scalar for an input must fit the dtype of the input:
+//  - An input of bool takes a bool.
+//  - An input of an integer type takes an int64_t in the range of the type.
+//  - An input of a float type takes a double, which is rounded to the type. A finite double must
+//    not become infinite. It also takes an int64_t that the type represents exactly.
 // Otherwise run() throws UserError with ErrorCode::Type, and the message names the input. The
 // default value of a scalar input follows the same rule.
 using Argument = std::variant<Tensor, Scalar>;

@@ -10,8 +10,8 @@ namespace {
 
 constexpr int64_t kProductTile = 64;           // rows and columns of c per block
 constexpr int64_t kMostProductBlocks = 65536;  // limit of a grid; blocks loop over further work
-// cuBLASLt requires that the extent of an f8 matrix along its axis of stride 1 is a multiple of
-// this number. The other extent may have any value.
+// For f8, cuBLASLt requires that k and the extent of c along its axis of stride 1 are multiples of
+// this number. The other extent of c may have any value.
 constexpr int64_t kFloat8Multiple = 16;
 
 // Returns the arguments for a shape, without addresses.

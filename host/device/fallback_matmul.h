@@ -8,15 +8,17 @@
 namespace heddle::host {
 
 // Splits a matrix product on CUDA into a part for cuBLASLt and a launch of one of heddle's own
-// kernels (codegen/runtime/cuda_product.h). The functions in this file do not use CUDA, so tests
-// can run them without a GPU. heddle's own kernels compute:
-// - matrix products that cuBLASLt does not support: integers, bools, and some f8 (libraryPart());
+// kernels (codegen/runtime/cuda_product.h). One of the two may be missing. The functions in this
+// file do not use CUDA, so tests can run them without a GPU. heddle's own kernels compute:
+// - matrix products that cuBLASLt does not support: those of integers, of bools, and some of f8
+//   (libraryPart());
 // - gelu of f64, because the gelu of cuBLASLt has f32 constants;
 // - bias and activation of an f8 matrix product with an f32 result, because cuBLASLt has no f32
 //   bias for f8.
 
-// One of heddle's own kernels. Integers, Singles and Doubles compute a full matrix product and
-// accumulate in i64, f32 or f64. FinishSingles and FinishDoubles apply bias and activation.
+// One of heddle's own kernels. Integers, Singles and Doubles compute a full matrix product. They
+// accumulate in i64, f32 and f64, respectively. FinishSingles and FinishDoubles apply the bias and
+// the activation to sums of f32 and f64.
 enum class ProductKernel : uint8_t { Integers, Singles, Doubles, FinishSingles, FinishDoubles };
 inline constexpr const char* kProductEntries[] = {"hdpIntegers", "hdpSingles", "hdpDoubles",
                                                   "hdpFinishSingles", "hdpFinishDoubles"};
@@ -49,18 +51,17 @@ struct ProductArgs {
 struct ProductLaunch {
   ProductKernel kernel = ProductKernel::Integers;
   int64_t blocks = 0;  // number of blocks of the grid
-  ProductArgs args;    // the addresses are null; a run copies the struct and sets them
+  ProductArgs args;    // without addresses; a run copies the struct and sets them
 };
 
 // Returns the part of a matrix product that cuBLASLt computes. The part is the full matrix product,
 // or it lacks the bias, the activation or both. Returns nullopt if cuBLASLt computes no part, as
-// for all integers and bools. cuBLASLt computes an f8 matrix product if all of these conditions are
-// true:
+// for all integers and bools. For f8, cuBLASLt computes a part if all of these conditions are true:
 // - The GPU has f8 tensor cores (`has_float8`: sm_89 and later).
 // - The dtype of a or b is e4m3, and c is wider than f8.
 // - k is a positive multiple of 16.
-// - n is a multiple of 16. Exception: if the columns of c are dense and cuBLASLt adds no bias,
-//   cuBLASLt computes c^T, and m must be a multiple of 16 instead.
+// - n is a multiple of 16. Exception: if c is column-major and the part has no bias, cuBLASLt
+//   computes c^T, and m must be a multiple of 16 instead.
 std::optional<MatmulSpec> libraryPart(const MatmulSpec& spec, bool has_float8);
 
 // Returns the launch that computes the full matrix product. Batch axes that form one axis in memory

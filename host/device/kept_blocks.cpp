@@ -8,7 +8,7 @@ void* KeptBlocks::take(int64_t bytes, uint64_t stream) {
   std::lock_guard lock(mutex_);
   const auto found = blocks_.find({stream, size});
   if (found == blocks_.end() || found->second.empty()) return nullptr;
-  // Takes the block that was kept last, because a cache may still contain its data.
+  // Takes the block that was kept last, because the cache of the device most likely contains it.
   void* const memory = found->second.back();
   found->second.pop_back();
   held_ -= size;

@@ -13,7 +13,8 @@ namespace heddle::host {
 // safe, because the stream executes the work of the new owner after the work of the old owner.
 //
 // A parameter `stream` is the id of a stream. No later stream of the process gets the same id, even
-// after the stream is destroyed. A handle, in contrast, may be reused for a new stream.
+// after the stream is destroyed. A stream handle (host/device/device.h), in contrast, may be reused
+// for a new stream.
 //
 // Limits: a kept block has at most kMostBytes, and all kept blocks together have at most kMostTotal
 // bytes.
@@ -26,10 +27,11 @@ class KeptBlocks {
   // Returns the size of the block that the caller must allocate for `bytes` bytes. Allocations with
   // the same rounded size can use each other's blocks.
   static int64_t rounded(int64_t bytes) { return (bytes + kUnit - 1) / kUnit * kUnit; }
-  // Removes a kept block of rounded(bytes) and returns it. Returns nullptr if there is none.
+  // Removes and returns a block of rounded(bytes) bytes that was kept for the stream. Returns
+  // nullptr if there is none.
   void* take(int64_t bytes, uint64_t stream);
-  // Keeps a block of rounded(bytes). Returns false if the limits forbid this. In this case, the
-  // caller must free the block.
+  // Keeps a block of rounded(bytes) bytes for the stream. Returns false if the limits forbid this.
+  // In this case, the caller must free the block.
   bool keep(void* memory, int64_t bytes, uint64_t stream);
   // Removes all blocks of a stream and returns them. The caller must free them.
   std::vector<void*> drop(uint64_t stream);

@@ -7,13 +7,13 @@
 
 namespace heddle::host {
 
-// The tensor operations that a device computes with its own fixed code instead of a generated
-// kernel.
+// Tensor operations that a device computes with handwritten code instead of a generated kernel.
 enum class LibraryFunction : uint8_t { Cumsum, Argsort, Scatter, ScatterAdd };
 
 // One call of a library function (LibraryFunction). The function works on lines: a line consists of
-// the elements along one axis, at fixed indices of all other axes. The member of FusionBuilder with
-// the same name describes the function (ir/graph/builder.h).
+// the elements along one axis, at fixed indices of all other axes. FusionBuilder
+// (ir/graph/builder.h) has a member function with the same name, whose comment describes the
+// result.
 //
 // Strides:       must be zero or positive.
 // Dtypes:        all dtypes are supported, except that f8 can be neither summed nor sorted. The
@@ -23,8 +23,8 @@ enum class LibraryFunction : uint8_t { Cumsum, Argsort, Scatter, ScatterAdd };
 // Sharded axis:  in a scatter, the tensor and the result may be this rank's blocks of tensors that
 //                are sharded along the axis. The index tensor contains indices of the unsharded
 //                axis. Source elements for other blocks are ignored.
-// Short argsort: the result may have fewer elements than the line. It then holds the first indices
-//                of the sorted line.
+// Short argsort: a line of the result may have fewer elements than a line of the input. It then
+//                holds the first indices of the sorted line.
 // Determinism:   a device computes the same bits in every run.
 struct LibraryCall {
   static constexpr size_t kMostInputs = 3;
@@ -44,13 +44,12 @@ struct LibraryCall {
 };
 
 // The lines of a call: their number, and the offset of the first element of each line. Operand 0 is
-// the result; operand i + 1 is input i. The axes of a LineSpace are the axes of the result that
-// lineSpaceOf() selects. They never include the axis of the call. The list of axes changes as
-// follows:
+// the result; operand i + 1 is input i. lineSpaceOf() selects axes of the result, but never the
+// axis of the call. It then changes the list of these axes as follows:
 // - Axes of one element are left out.
-// - Axes are ordered by the strides of the result, largest first. Lines with neighbouring numbers
-//   are therefore neighbours in the result's memory.
-// - Then adjacent axes that form one axis in the memory of every operand are merged.
+// - Axes are ordered by their strides in the result, largest first. Lines with neighbouring numbers
+//   are therefore usually neighbours in the result's memory.
+// - After that, adjacent axes are merged if they form one axis in the memory of every operand.
 struct LineSpace {
   static constexpr size_t kMostAxes = 8;
   static constexpr size_t kMostOperands = LibraryCall::kMostInputs + 1;
@@ -68,7 +67,7 @@ struct LineSpace {
 // - OfIndex: only axes along which the index tensor of a scatter has several elements in memory.
 // - NotOfIndex: only axes along which the index tensor has one element or stride 0.
 enum class LineAxes : uint8_t { All, OfIndex, NotOfIndex };
-// Returns the lines of a call, restricted to the selected axes. Throws UserError if more than
+// Returns the lines of a call along the selected axes. Throws UserError if more than
 // LineSpace::kMostAxes axes with several elements are selected. This limit counts axes before they
 // are merged.
 LineSpace lineSpaceOf(const LibraryCall& call, LineAxes which = LineAxes::All);

@@ -48,9 +48,9 @@ const Module& require(const Module* (*find)(std::string&)) {
 
 }  // namespace
 
-// No cache is needed, because the loader keeps one copy of each library. RTLD_LOCAL hides the
-// symbols of a module from the program. Otherwise the symbols of the module could replace those of
-// the program, for example those of a second MPI library.
+// No cache is needed: if a library is already loaded, dlopen() returns the loaded one. RTLD_LOCAL
+// hides the symbols of a module from the program. Otherwise the symbols of the module could replace
+// those of the program, for example those of a second MPI library.
 void* findModuleEntry(const char* library, const char* symbol, std::string& why) {
   why = fmt::format("{} cannot be loaded", library);
   for (const std::string& path : pathsOf(library)) {

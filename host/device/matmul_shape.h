@@ -7,14 +7,14 @@
 
 namespace heddle::host {
 
-// A batched matrix product, c[m, n] = activation(a[m, k] x b[k, n] + bias[n]) for each batch, in
-// the form that libraries need. Strides are in elements.
+// A batched matrix product in the form that libraries need. For each batch, c[m, n] =
+// activation(a[m, k] x b[k, n] + bias[n]). Strides are in elements.
 struct MatmulShape {
   using List = boost::container::small_vector<int64_t, 4>;
   struct Matrix {
     int64_t row_stride = 0;
     int64_t column_stride = 0;
-    List batch_strides;  // 0 for a batch axis that this operand does not have
+    List batch_strides;  // 0 for an axis along which the operand is broadcast
   };
 
   DType a_dtype = DType::F32;
@@ -38,7 +38,7 @@ struct MatmulShape {
 };
 
 // The layout of a matrix in the form of BLAS. If `fits` is true, the rows or the columns are dense,
-// that is, their elements have stride 1. Otherwise the other members have no meaning.
+// that is, their elements have stride 1. If `fits` is false, the other members have no meaning.
 struct MatrixLayout {
   bool fits = false;        // false: libraries cannot read the matrix in place
   bool transposed = false;  // true: the columns are dense; false: the rows are dense
@@ -53,8 +53,9 @@ MatrixLayout layoutOf(int64_t rows, int64_t columns, const MatmulShape::Matrix& 
 // The innermost batch axis is merged into the rows of a and c if both conditions are true:
 // - b lacks the batch axis or is broadcast along it.
 // - The batch axis and the rows form one axis in the memory of a and of c.
-// The batch axis may be outside or inside of the rows. The next batch axis is then treated in the
-// same way. Thus a dense [batch, m, k] x [k, n] becomes one unbatched matrix product.
+// In this axis, the batch axis may be the outer or the inner one. The next batch axis is then
+// treated in the same way. Thus a dense [batch, m, k] x [k, n] becomes one unbatched matrix
+// product.
 MatmulShape matmulShape(const MatmulSpec& spec);
 
 // Returns the transposed matrix product c^T = b^T a^T. If c has dense columns, the rows of c^T are

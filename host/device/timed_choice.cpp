@@ -14,7 +14,7 @@ constexpr double kNear = 1.15;    // a round skips algorithms above this factor 
 constexpr double kClear = 1.005;  // algorithm 0 wins within this factor of the best time
 constexpr int kRounds = 4;        // number of rounds of short heats
 constexpr double kHeatMs = 2;     // duration of a short heat, in milliseconds
-constexpr int kMostRepeats = 50;  // runs in a short heat
+constexpr int kMostRepeats = 50;  // largest number of runs in a short heat
 constexpr size_t kFinalists = 4;
 constexpr double kFinalMs = 100;                   // duration of a final heat, in milliseconds
 constexpr double kFinalFrom = 0.1, kFinalTo = 25;  // range of best times with a final, in ms

@@ -24,9 +24,9 @@ class AlgorithmStopwatch {
 // at most 0.5 % longer than the best time. Returns 0 if no algorithm can run.
 //
 // The measurement has two parts: short heats and a final. A heat is a series of consecutive runs of
-// one algorithm, timed as a whole.
+// one algorithm, which are timed together.
 //
-// Short heats. After one measured run of each algorithm there are four rounds. In each round, the
+// Short heats. First, one run of each algorithm is measured. Four rounds follow. In each round, the
 // algorithms run one after another, each for about 2 ms, at most 50 times and at least once. A
 // round skips algorithms that are more than 15 % slower than the best one. Rounds prevent a
 // changing GPU clock from favouring one algorithm. The result of an algorithm is its best time.
@@ -39,11 +39,12 @@ class AlgorithmStopwatch {
 // - Finalists: algorithm 0 if it can run, and the best other algorithms within 15 % of the best
 //   time. There are at most 4 finalists. If there is only one, the final is skipped.
 // - Heats: the first finalist runs for 100 ms to warm up the GPU. Then each finalist runs alone for
-//   100 ms, and only the second half of this time is measured. Only these times decide.
+//   100 ms, and only the second half of this time is measured. Only the times of the final decide.
 // - Cost: up to half a second. `without_final` skips the final.
-// - Below 0.1 ms there is no final, because matrix products of this size seldom run often enough to
-//   reach the power limit.
-// - From 25 ms there is no final, because the short heats already take as long as a final.
+// - If the best time is below 0.1 ms, there is no final, because matrix products of this size
+//   seldom run often enough to reach the power limit.
+// - If the best time is 25 ms or more, there is no final, because the short heats already take as
+//   long as a final.
 size_t fastestAlgorithm(size_t count, AlgorithmStopwatch& stopwatch, bool without_final = false);
 
 }  // namespace heddle::host

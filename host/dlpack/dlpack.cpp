@@ -99,7 +99,8 @@ std::string textOf(const DLDevice& device) {
 }
 
 // Returns the DLPack device of the memory that a device allocates. `current` makes the GPU current.
-// The second call of makeCurrent() therefore returns the number of this GPU.
+// The second call of makeCurrent() returns the device that was current before it, which is this
+// GPU.
 DLDevice deviceOf(Device& device) {
   if (device.kind() != DeviceKind::Cuda) return {dlpack::kCpu, 0};
   const CurrentDevice current(device);
@@ -174,7 +175,7 @@ struct Received {
   Managed* managed = nullptr;
 };
 
-// Takes over the managed tensor after the last operation that may throw.
+// The function takes ownership of `managed` only after the last operation that may throw.
 template <class Managed>
 Tensor receive(Device& device, Managed* managed) {
   checkDevice(device, managed->dl_tensor.device);

@@ -3,8 +3,9 @@
 #include <cstdint>
 
 // The binary interface of DLPack 1.1 (https://github.com/dmlc/dlpack), as far as heddle uses it.
-// The structs have the names and the layout that dlpack.h gives them. A source file that includes
-// this header must not include a dlpack.h. Public headers therefore only declare the structs.
+// The structs have the same names and layout as in dlpack.h of the DLPack project. A source file
+// that includes this header must therefore not include dlpack.h. Public headers only declare the
+// structs, so that a program may include dlpack.h.
 extern "C" {
 
 struct DLPackVersion {
@@ -39,7 +40,8 @@ struct DLManagedTensor {
   void (*deleter)(DLManagedTensor* self);  // may be nullptr
 };
 
-// All later versions keep the members up to `flags`. Another major version may change the rest.
+// All later versions of DLPack keep the members up to `flags`. Another major version may change the
+// members after `flags`.
 struct DLManagedTensorVersioned {
   DLPackVersion version;
   void* manager_ctx;

@@ -11,20 +11,20 @@
 
 namespace heddle::host {
 
-// Chooses the library algorithms for the matrix products of one Executable.
+// Chooses the algorithms that libraries use for the matrix products of one Executable.
 //
 // One rank:      the rank's own device chooses.
 // Several ranks: rank 0 chooses for all ranks, because replicated results must have equal bits on
 //                all ranks. When the ranks prepare for new sizes, each rank sends its questions to
-//                rank 0. A question describes one matrix product (Device::algorithmQuestions()).
-//                Rank 0 sends its choices to all ranks.
-// When:          the ranks exchange questions only if the unsharded sizes are new. Unsharded sizes
-//                are equal on all ranks, so either all ranks take part or none. If the strides of
-//                one rank change later, this rank may have a new question. The rank then uses the
-//                library's first proposal, because the ranks have agreed on no choice for this
-//                question.
-// No exchange:   if a program does not communicate, the ranks need not agree. In a job of several
-//                ranks, all ranks then exchange nothing and use the library's first proposal.
+//                rank 0. A question describes one library call of a matrix product
+//                (AlgorithmChoices in host/device/device.h). Rank 0 sends its choices to all ranks.
+// When:          the ranks exchange questions only for unsharded sizes for which they have not yet
+//                done so. Unsharded sizes are equal on all ranks, so either all ranks take part or
+//                none. If only the strides on one rank change later, this rank may have a new
+//                question. For this question, the rank uses the library's first proposal, because
+//                the ranks have agreed on no choice.
+// No exchange:   if a program does not communicate, the ranks exchange nothing. In a job of several
+//                ranks, all ranks then use the library's first proposals.
 // Threads:       thread-safe. All ranks of a job must call choose() in the same order.
 class AlgorithmAgreement {
  public:
@@ -32,13 +32,14 @@ class AlgorithmAgreement {
   using Ask = std::function<std::string(const std::string&)>;
 
   // - `world`: nullptr means a job of one rank.
-  // - `exchanges`: true means that the program communicates and contains matrix products of a
-  //   library, and that the devices choose algorithms.
+  // - `exchanges`: true means that the program communicates and contains library calls of matrix
+  //   products, and that Device::choosesAlgorithms() is true.
   AlgorithmAgreement(comm::World* world, bool exchanges) : world_(world), exchanges_(exchanges) {}
 
   // Returns choices for a plan. `questions` are the questions of the plan, `sizes` its unsharded
-  // sizes. The result may lack choices, and may contain choices for other questions. If `exchanges`
-  // is true and the sizes are new, the call is collective over the job.
+  // sizes. The result may lack choices, and may contain choices for other questions. In a job of
+  // several ranks, if `exchanges` is true and the sizes are new, the call is collective over the
+  // job.
   AlgorithmChoices choose(const std::set<std::string>& questions, const SizeBindings& sizes,
                           const Ask& ask);
 

@@ -47,7 +47,8 @@ comm::RankTask taskOf(std::string_view text, std::string_view spec) {
   return *task;
 }
 
-// Blocks the calling thread for `seconds`, or forever. Throws UserError if ended() returns true.
+// Blocks the calling thread for `seconds`, or without a limit if `forever` is true. Throws
+// UserError if ended() returns true.
 void waitUntilEnded(double seconds, bool forever, const std::function<bool()>& ended) {
   using Clock = std::chrono::steady_clock;
   const auto until = Clock::now() + std::chrono::duration<double>(seconds);

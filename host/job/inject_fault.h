@@ -11,8 +11,8 @@
 
 namespace heddle::host {
 
-// A deliberate fault, for tests of how a job ends after a failure. The fault takes effect when
-// `rank` issues `instruction`, or when `rank` begins `task`.
+// A deliberate fault, for tests of how a job ends after a failure. The fault takes effect when rank
+// `rank` issues instruction `instruction`, or when it begins task `task`.
 struct InjectedFault {
   enum class Kind : uint8_t {
     Die,      // kills the process; if the rank is a thread: throws instead
@@ -24,34 +24,35 @@ struct InjectedFault {
   };
   Kind kind = Kind::Throw;
   int rank = 0;
-  InstructionIndex instruction = 0;  // index in the program without Calls; -1: `task` is set
+  InstructionIndex instruction = 0;  // index, counted after Calls are inlined; -1: `task` is set
   comm::RankTask task = comm::RankTask::None;
   double seconds = 0;
   bool is_process = false;  // true: the rank has a process of its own, which Die kills
 };
 
 // Parses a text such as `rank=2,instr=7,die` or `rank=2,task=programs,stall`. The kinds are die,
-// throw, stall, delay=5s and, for an instruction, corrupt. Throws UserError that names the wrong or
-// missing field.
+// throw, stall, delay=5s and, for an instruction, corrupt. If a field is wrong or missing, throws
+// UserError that names it.
 InjectedFault parseFault(std::string_view spec);
 
-// Performs a fault that takes effect before the instruction. Call this before the work of the
-// instruction is enqueued on `stream`.
+// Performs a Die, Throw, Stall or Delay. Call this before the work of the instruction is enqueued
+// on `stream`.
 // - Die and Throw do not return.
-// - Stall and Delay enqueue host work that blocks the stream. If ended() returns true, the host
-//   work ends with an error. ended() must return whether the job has failed.
+// - Stall and Delay enqueue a host task that blocks the stream. ended() must return whether the job
+//   has failed. When it returns true, the host task ends with an error.
 // - Corrupt does nothing here.
 void injectBefore(const InjectedFault& fault, Device& device, Stream stream, const Issue& issue,
                   std::function<bool()> ended);
-// Performs a Corrupt fault: inverts the first MiB of the `bytes` bytes at `memory`, which the
-// instruction writes. Throws UserError if `bytes` is 0 or `memory` is nullptr. Does nothing for
-// other kinds of faults. Call this after the work of the instruction was enqueued on `stream`.
+// Performs a Corrupt: inverts every bit of the first MiB at `memory`, or of all `bytes` bytes if
+// there are fewer. `memory` must be memory that the instruction writes. Throws UserError if `bytes`
+// is 0 or `memory` is nullptr. Does nothing for other kinds of faults. Call this after the work of
+// the instruction has been enqueued on `stream`.
 void injectAfter(const InjectedFault& fault, Device& device, void* memory, int64_t bytes,
                  Stream stream, const Issue& issue);
 
 // While this object exists, injects the fault when rank `fault.rank` begins `fault.task` for the
-// first time. Does nothing on other ranks. A Stall or Delay blocks the thread that begins the task,
-// and ends with an error when the job has failed. Exception: a Stall never ends if the rank has a
+// first time. Does nothing on other ranks. A Stall or Delay blocks the thread that begins the task.
+// It ends with an error when the job has failed. Exception: a Stall never ends if the rank has a
 // process of its own.
 class TaskFault : public comm::WorldObserver {
  public:
@@ -62,8 +63,8 @@ class TaskFault : public comm::WorldObserver {
   TaskFault& operator=(const TaskFault&) = delete;
 
   // Throws UserError if this rank is the rank of the fault and has not begun the task. Users thus
-  // notice a fault without any effect. Ignores the task Leaving, which begins later. Call this when
-  // the rank has done its work and leaves the job.
+  // notice a fault without any effect. Does nothing if the task is Leaving, because this task
+  // begins later. Call this when the rank has done its work, before it leaves the job.
   void requireInjected() const;
 
  private:

@@ -4,9 +4,9 @@
 
 namespace heddle::host {
 
-// The code RankLost says that `error` is a consequence. A rank that leaves after a failure can end
-// the wait of this rank before the monitor of this rank interrupts the wait. `error` then only says
-// which rank left, and not why.
+// The code RankLost says that `error` is a consequence of a failure of another rank. A rank that
+// leaves after a failure can end a wait of this rank before the job monitor of this rank interrupts
+// the wait. `error` then only says which rank has left, and not why.
 void throwIfOtherRankFailed(const comm::JobMonitor& monitor, const UserError& error) {
   const bool is_consequence = error.code() == ErrorCode::RankLost;
   if (!is_consequence && !monitor.failed()) return;
@@ -61,7 +61,7 @@ int64_t JobLink::beginRun(uint64_t sizes, bool communicates, int64_t chain) {
   if (monitor_ == nullptr) return 0;
   // A chain is a sequence of runs that end in the order in which they began. The runs of an
   // Executable whose program does not communicate form one chain, with a negative id. Chains of
-  // communicating runs have positive ids.
+  // communicating runs have positive ids (0: no chain).
   if (!communicates) return monitor_->activity().beginLocalRun(program_, -1 - number_);
   size_t plan = program_;
   boost::hash_combine(plan, number_);
@@ -70,8 +70,8 @@ int64_t JobLink::beginRun(uint64_t sizes, bool communicates, int64_t chain) {
 }
 
 // A rank compares its communicating runs with those of the next rank after each of the first 16
-// runs, and later after every kKeptRuns-th run. A comparison after every run would be too slow,
-// because each comparison reads memory that the next rank writes.
+// such runs of the Executable, and later after every kKeptRuns-th one. A comparison after every run
+// would be too slow, because each comparison reads memory that the next rank writes.
 void JobLink::endRun(int64_t run) {
   if (isLocal()) return;
   constexpr int64_t kFirst = 16;

@@ -12,17 +12,17 @@
 
 namespace heddle::host {
 
-// If another rank of the job has failed, throws UserError with the code of that failure. The text
-// is the text of `error`. Exception: if `error` has the code RankLost and its text does not contain
-// the text of the failure, the text is the text of the failure. Does nothing if no other rank has
-// failed.
+// If another rank of the job has failed, throws UserError with the code of that failure and the
+// text of `error`. Exception: if `error` has the code RankLost and its text does not contain the
+// text of the failure, the thrown error has the text of the failure. Does nothing if no other rank
+// has failed.
 void throwIfOtherRankFailed(const comm::JobMonitor& monitor, const UserError& error);
 // Reports that this rank has failed, so that the other ranks stop waiting for it. Waiting calls of
-// this rank end too. Does nothing if `monitor` is nullptr, as usual in a job of one rank.
+// this rank end too. Does nothing if `monitor` is nullptr, which is usual in a job of one rank.
 void failJob(comm::JobMonitor* monitor, comm::World* world, const char* reason) noexcept;
-// Reports the exception that is being handled to the job, and throws it again. If the exception is
-// a UserError and another rank has failed, calls throwIfOtherRankFailed() instead. Exceptions that
-// are not std::exception are not reported. Call this function in a catch block.
+// Reports to the job the exception that is being handled, and throws it again. If it is a UserError
+// and another rank has failed, calls throwIfOtherRankFailed() instead. Exceptions that are not
+// std::exception are not reported. Call this function in a catch block.
 [[noreturn]] void failJobAndRethrow(comm::JobMonitor* monitor, comm::World* world);
 
 // Reports the runs of one Executable to the job monitor (comm/monitor/job_monitor.h). Before open()
@@ -30,15 +30,15 @@ void failJob(comm::JobMonitor* monitor, comm::World* world, const char* reason) 
 // caller of the Executable has passed a job monitor (ExecutableParts::monitor). Thread-safe.
 class JobLink {
  public:
-  // Starts the reports. `world` and `monitor` must exist until close().
+  // From now on, reports reach `monitor`. `world` and `monitor` must exist until close().
   // - `program`: the hash that was given to JobMonitor::addProgram().
-  // - `number`: the number of the Executable on this job monitor. It is equal on all ranks, and
-  //   differs between two Executables of one program.
+  // - `number`: the number of the Executable on this job monitor. It must be equal on all ranks,
+  //   and must differ between two Executables of one program.
   void open(comm::World& world, comm::JobMonitor& monitor, uint64_t program, int64_t number);
   void close();
 
   // Returns the status of this rank, which the other ranks can read. Returns nullptr before open().
-  // Work on streams also writes to the status, and must end before close().
+  // Work on streams also writes to the status. This work must end before close().
   comm::RankStatus* status() const { return status_; }
 
   // Report the start and the end of an activity of this rank, such as compiling or waiting. If the
@@ -56,12 +56,12 @@ class JobLink {
   int64_t beginRun(uint64_t sizes, bool communicates, int64_t chain);
   // Reports the end of the run with the number `run`, which beginRun() returned. Does nothing if
   // `run` is 0. Also does nothing if the job has failed, so that the status still shows the last
-  // instruction. Some calls compare the runs of this rank with the runs of the next rank, and throw
-  // UserError if the runs differ.
+  // instruction. Some calls compare the runs of this rank with those of the next rank
+  // (JobMonitor::compareRuns()), and throw UserError if they differ.
   void endRun(int64_t run);
 
-  // Calls JobMonitor::compareCounts() for an all-to-all-v of the run that is being issued. No other
-  // run may be issued on the job monitor at the same time (host/run/run_order.h).
+  // Calls JobMonitor::compareCounts() for an all-to-all-v of the run that is being issued.
+  // Meanwhile, no other run may be issued on the same job monitor (host/run/run_order.h).
   void compareCounts(int32_t instruction, int32_t occurrence, const std::vector<int>& members,
                      std::span<const int64_t> sends, std::span<const int64_t> expects);
 
@@ -74,7 +74,8 @@ class JobLink {
   // Returns the code of the failure of the job, or RankLost without a monitor. Requires failed() if
   // there is a monitor.
   ErrorCode failureCode() const;
-  // Calls the function of this name above with the job monitor. Does nothing without a monitor.
+  // Calls the function of the same name above, with the job monitor. Does nothing without a
+  // monitor.
   void throwIfOtherRankFailed(const UserError& error) const;
 
  private:

@@ -11,21 +11,21 @@ namespace heddle::host {
 // Returns whether mpirun or another PMI launcher started this process.
 bool startedByMpi();
 
-// Creates a job of `size` ranks in this process. Its communicators accept host memory if `kind` is
-// Null or Cpu, and memory of GPU 0 if `kind` is Cuda.
+// Creates a job of `size` ranks in this process. Its communicators work on host memory if `kind` is
+// Null or Cpu, and on memory of GPU 0 if `kind` is Cuda.
 std::vector<std::unique_ptr<comm::World>> makeInProcessWorldsFor(DeviceKind kind, int size);
 
 // Creates the World of this process's rank.
 //
-// Job:        the job of MPI if mpirun started the process, otherwise a job of one rank. In an MPI
-//             job with Cuda, the communicators are those of NCCL on GPU `device_ordinal`; MPI
-//             bootstraps NCCL.
+// Job:        the MPI job if startedByMpi() returns true, otherwise a job of one rank. In an MPI
+//             job with `kind` Cuda, the communicators are those of NCCL on GPU `device_ordinal`,
+//             and NCCL is bootstrapped through MPI.
 // Errors:     UserError if a library that the job needs is missing: MPI, CUDA or NCCL, or heddle's
 //             module for it (libheddle_mpi.so, for example).
 // Exceptions: if an exception ends the work of a rank, catch it outside of the scope of the World.
-//             The destructor of the World then notifies the other ranks, and their run() or wait()
-//             throws. Call World::fail() before the destructor runs, so that the error messages of
-//             the other ranks contain the reason.
+//             The World is then destroyed first. Its destructor notifies the other ranks, and their
+//             run() or wait() throws. Call World::fail() before the destructor runs, so that the
+//             error messages of the other ranks contain the reason.
 // Failures:   after a failure, MPI can only be used to end the process.
 //             - If heddle initialised MPI, the process ends without MPI_Finalize.
 //             - A program that initialised MPI itself should wait for one second and then call

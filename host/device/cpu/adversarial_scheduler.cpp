@@ -10,14 +10,14 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Tasks run if no task has been enqueued for one of these times: the short time after hurry(),
-// otherwise the long time. Both times are longer than the usual time between two tasks of a busy
-// host thread, and much shorter than a test.
+// Tasks run if no task has been enqueued for this time: kShortIdle if hurry() was called, otherwise
+// kLongIdle. Both times are longer than the usual time between two tasks of a busy host thread, and
+// much shorter than a test.
 constexpr milliseconds kShortIdle{2};
 constexpr milliseconds kLongIdle{50};
 // Tasks also run if more tasks than this are queued, even if the host never waits.
 constexpr int64_t kMostPending = 1 << 14;
-constexpr uint64_t kShortBurst = 8;  // limit of the length of a short burst
+constexpr uint64_t kShortBurst = 8;  // limit of the length of most bursts (see pick())
 
 }  // namespace
 
@@ -134,11 +134,11 @@ bool AdversarialScheduler::runOne(std::vector<Entry*>& fresh, std::vector<Entry*
 }
 
 // A burst is a series of tasks of one stream. This function continues or starts a burst:
-// - If the current burst can continue, it returns the stream of the burst.
-// - Otherwise it starts a burst on a random stream that is not starved. If all streams of `fresh`
-//   are starved, it selects one of these.
-// - In half of the cases in which it starts a burst, it first selects at random which streams are
-//   starved.
+// - If the current burst can continue, the function returns the stream of the burst.
+// - Otherwise the function starts a burst on a random stream of `fresh` that is not starved, or on
+//   any stream of `fresh` if all of them are starved.
+// - In half of the cases, before the function starts a burst, it selects at random which streams of
+//   `fresh` are starved.
 // - A third of the bursts have no limit of length.
 AdversarialScheduler::Entry* AdversarialScheduler::pick(const std::vector<Entry*>& fresh) {
   const bool can_continue = std::find(fresh.begin(), fresh.end(), burst_) != fresh.end();

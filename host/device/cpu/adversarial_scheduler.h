@@ -12,30 +12,30 @@
 
 namespace heddle::host {
 
-// Runs all streams of a device on one thread, for tests. If a program lacks a wait, the order of
-// the tasks probably makes the test fail. The order is random with a given seed. It respects only
-// the order within each stream and the points for which tasks wait.
+// Runs the tasks of all streams of a device on one thread, for tests. If a program lacks a wait,
+// the order of the tasks probably makes the test fail. The order is random with a given seed. It
+// respects only the order within each stream and the points for which tasks wait (StreamPoint in
+// host/device/cpu/cpu_task.h).
 // - The scheduler often runs many tasks of one stream in a row, and none of other streams.
 // - The scheduler delays work as long as it can. Usually it runs tasks only while a host thread
-//   waits for a point of a stream (StreamPoint in host/device/cpu/cpu_task.h).
+//   waits for a point of a stream.
 // - The scheduler also runs tasks if no task has been enqueued for some time, or if very many tasks
-//   are queued. Otherwise another rank, or a host thread that does not wait for a point, could wait
-//   forever.
-// - If there is one rank, and tasks run only while its host thread waits, the order depends only on
-//   the seed.
+//   are queued. Without this rule, another rank, or a host thread that polls, could wait forever.
+// - In a process of one rank, if tasks run only while the host thread waits, the order depends only
+//   on the seed.
 // Thread-safe.
 class AdversarialScheduler {
  public:
   explicit AdversarialScheduler(uint64_t seed);
-  // Runs all queued tasks. Requires that the streams still exist.
+  // Runs all queued tasks first. Requires that the streams still exist.
   ~AdversarialScheduler();
 
   // Adds a stream. The scheduler runs the tasks of this stream from now on.
   void add(CpuStream& stream);
   // Tells the scheduler that a task will be enqueued. Call this before the task is enqueued.
   void taskComes();
-  // Shortens the time without new tasks after which the scheduler runs tasks. The effect ends when
-  // no task is queued. Call this if a host thread polls, or if other ranks depend on the work.
+  // Makes the scheduler run tasks after a shorter time without new tasks. The effect ends when no
+  // task is queued. Call this if a host thread polls, or if other ranks depend on the work.
   void hurry();
   // Blocks the calling host thread until the stream has passed the point.
   void wait(const StreamPoint& point);
@@ -43,12 +43,12 @@ class AdversarialScheduler {
  private:
   struct Entry {
     CpuStream* stream;
-    bool starved;  // true: tasks of this stream begin only if all ready streams are starved
+    bool starved;  // true: its tasks begin only if each stream whose task could begin is starved
   };
   using Clock = std::chrono::steady_clock;
 
   void serve();
-  // Blocks until there is a reason to run a task. Returns false if the worker must end.
+  // Blocks until there is a reason to run a task. Returns false if the worker thread must end.
   bool awaitReason(std::unique_lock<std::mutex>& lock);
   // Wakes the host threads in wait() whose points have been passed.
   void releaseWaiters();
@@ -67,17 +67,17 @@ class AdversarialScheduler {
   std::condition_variable released_;  // host threads wait here
   std::vector<std::unique_ptr<Entry>> entries_;
   std::vector<StreamPoint> waiting_;  // the points for which host threads wait
-  int64_t pending_ = 0;               // number of announced tasks that have not finished
-  Clock::time_point last_came_;       // time of the latest announcement
+  int64_t pending_ = 0;          // number of tasks announced by taskComes() that have not finished
+  Clock::time_point last_came_;  // time of the latest taskComes()
   bool hurry_ = false;
-  bool draining_ = false;  // true: tasks run until a new task is announced
+  bool draining_ = false;  // true: tasks run until the next taskComes()
   bool stop_ = false;
 
-  // Only the worker uses these.
+  // Only the worker thread uses the members below.
   std::mt19937_64 random_;
   Entry* burst_ = nullptr;   // the stream of the current burst, a series of tasks of one stream
   uint64_t burst_left_ = 0;  // number of tasks that remain in the burst
-  size_t turn_ = 0;          // selects the next started task to poll
+  size_t turn_ = 0;          // selects which started task to poll next
   Backoff backoff_;
   std::thread worker_;
 };

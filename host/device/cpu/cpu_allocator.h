@@ -20,13 +20,13 @@ class StreamTable {
 
 // The memory pool of a CPU device. A freed block is used again for later allocations of the same
 // size class (classOf()). An allocation on the stream on which the block was freed may get the
-// block at once. An allocation on a different stream may get the block once the stream that freed
-// the block has passed the point of the free.
+// block at once. An allocation on a different stream may get the block after the work that was
+// enqueued before the free is done.
 class CpuAllocator : public Allocator {
  public:
-  // - `limit`: the largest number of bytes that the pool may take from the system; 0: no limit.
-  // - `poison`: true fills new memory and freed memory with 0xFF bytes. Freed memory is filled in
-  //   stream order.
+  // - `limit`: the largest number of bytes that the pool may hold; 0: no limit.
+  // - `poison`: true: the pool fills new memory and freed memory with 0xFF bytes. It fills freed
+  //   memory in stream order.
   CpuAllocator(StreamTable& streams, int64_t limit, bool poison);
   // Requires that all work on the device is done.
   ~CpuAllocator() override;
@@ -48,8 +48,8 @@ class CpuAllocator : public Allocator {
   // Returns a new block from the system, or nullptr if the system has no memory or the block would
   // exceed the limit.
   void* fresh(int64_t size);
-  // Returns free blocks to the system, except blocks that a stream may still access. The result is
-  // true if at least one block was returned.
+  // Gives free blocks back to the system, except blocks that a stream may still access. Returns
+  // whether it gave back any block.
   bool trim();
   // Returns the points at which the free blocks were freed.
   std::vector<StreamPoint> freePoints();

@@ -10,10 +10,10 @@
 
 namespace heddle::host {
 
-// Counts the groups of operations of one communicator. A device uses these counts to post the
-// groups in the order in which they were enqueued, even on different streams. Otherwise the ranks
-// could post in different orders. This order cannot cause a deadlock with streams that wait for
-// events, because groups and streams wait only for work that was enqueued earlier.
+// Counts the groups of operations of one communicator. The counts make a device post the groups in
+// the order in which they were enqueued, even if they are on different streams. Otherwise the ranks
+// could post them in different orders. A group may thus wait for a group on another stream. This
+// cannot cause a deadlock, because all work waits only for work that was enqueued earlier.
 struct PostOrder {
   std::mutex mutex;    // locked while a thread posts or tests a group
   int64_t issued = 0;  // number of groups that have been enqueued
@@ -22,8 +22,8 @@ struct PostOrder {
 
 // Holds one PostOrder for each communicator that a device uses. A new communicator may have the
 // address of a destroyed communicator. It then continues with the counts of the destroyed
-// communicator. This is correct, because `issued` and `posted` are equal when all groups of the
-// destroyed communicator are done. Thread-safe.
+// communicator. This is correct, because these two counts are equal: all groups of a communicator
+// are done when it is destroyed. Thread-safe.
 class PostOrders {
  public:
   // Returns the counts of a communicator, and creates them if they do not exist.
@@ -36,7 +36,7 @@ class PostOrders {
 
 // Enqueues a group of operations that are posted together. The group and its lists of counts are
 // copied before the call returns. Does nothing for an empty group. Throws UserError if the
-// communicator is stream-ordered, that is, works on GPU memory and GPU streams.
+// communicator is stream-ordered, that is, if it works on GPU memory and GPU streams.
 void enqueueCommunicate(PostOrders& orders, comm::Communicator& communicator,
                         std::span<const comm::Operation> group, CpuStream& stream,
                         const Issue& issue);

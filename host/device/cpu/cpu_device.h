@@ -10,7 +10,7 @@ namespace heddle::host {
 
 // The library that multiplies matrices of floats, except f64. OpenBLAS always multiplies f64.
 // - Any: the library that the environment variable HEDDLE_CPU_MATMUL names (onednn or openblas). If
-//   the variable is not set: oneDNN if it is present, and otherwise OpenBLAS.
+//   the variable is not set: oneDNN if it can be loaded, and otherwise OpenBLAS.
 enum class CpuMatmulLibrary : uint8_t { Any, OneDnn, OpenBlas };
 
 struct CpuOptions {
@@ -18,8 +18,8 @@ struct CpuOptions {
   // Seed of the test mode; nullopt: no test mode.
   // - Without the test mode, each stream has its own thread and runs its tasks as soon as possible.
   // - In the test mode, one thread runs the tasks of all streams in a random order with this seed.
-  //   This thread delays work as long as the dependencies allow. A missing wait then probably gives
-  //   a wrong result.
+  //   This thread delays work as long as it can. If a program lacks a wait, the result is therefore
+  //   probably wrong.
   // - In the test mode, new and freed memory is filled with 0xFF bytes, which are NaN for floats.
   std::optional<uint64_t> adversarial_seed;
   int64_t memory_limit = 0;  // largest size of the device's memory pool in bytes; 0: no limit

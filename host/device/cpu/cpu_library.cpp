@@ -13,7 +13,8 @@ namespace {
 
 // --- elements: sums of floats are double, sums of integers are computed modulo 2^64 --------------
 
-// An element type has a stored type and a type of sums, with conversions between them.
+// The element types below each have a stored type and a type of sums, with conversions between the
+// two.
 template <class T, class SumT>
 struct Plain {
   using Stored = T;
@@ -24,7 +25,8 @@ struct Plain {
 using ElementF64 = Plain<double, double>;
 using ElementF32 = Plain<float, double>;
 using ElementI64 = Plain<int64_t, uint64_t>;
-// Narrow integers are sign-extended when loaded and truncated when stored.
+// Narrow integers are extended to 64 bits when loaded, with their sign if they are signed, and
+// truncated when stored.
 using ElementI32 = Plain<int32_t, uint64_t>;
 using ElementI8 = Plain<int8_t, uint64_t>;
 using ElementU8 = Plain<uint8_t, uint64_t>;
@@ -91,12 +93,14 @@ void withBits(DType dtype, Work work) {
 
 // --- distribution of the lines -------------------------------------------------------------------
 
-constexpr int64_t kMostLanes = 16;  // largest number of lines per block
-// Limit of the workspace of a tile, in bytes. It is exceeded only if a single line needs more.
+// Largest number of lines in a block. A lane is a line of a block.
+constexpr int64_t kMostLanes = 16;
+// Limit of the workspace of a tile, in bytes. A tile exceeds it only if a single line needs more.
 constexpr int64_t kMostScratch = int64_t{4} << 20;
 
-// Divides the lines into blocks of `lanes` neighbouring lines. Tile t of TilePool::run() computes
-// blocks t, t + tiles, t + 2 tiles and so on. Each tile has its own part of the workspace.
+// Divides the lines of a call into blocks of `lanes` lines with consecutive numbers. Tile t of
+// TilePool::run() computes blocks t, t + tiles, t + 2 tiles and so on. Each tile has its own part
+// of the workspace.
 struct Distribution {
   int64_t lanes = 1;
   int64_t blocks = 0;
@@ -104,8 +108,8 @@ struct Distribution {
   int64_t scratch = 0;  // workspace per tile, in bytes
 };
 
-// Returns the workspace of a tile in bytes. An argsort stores the keys and indices of one line. A
-// scatter stores the elements of all result lines of a block, as sums.
+// Returns the workspace of a tile in bytes. An argsort stores the keys and indices of one line at a
+// time. A scatter stores a sum for each element of the result in a block.
 int64_t scratchOf(const LibraryCall& call, const LineShape& shape, int64_t lanes) {
   constexpr int64_t kSum = 8;
   if (call.function == LibraryFunction::Cumsum) return 0;
@@ -242,10 +246,10 @@ int64_t indexAt(const void* index, bool narrow, int64_t at) {
   return narrow ? static_cast<const int32_t*>(index)[at] : static_cast<const int64_t*>(index)[at];
 }
 
-// Computes sums[target][lane] in the workspace. Each sum begins with the element of the tensor.
-// Then the function adds the sources to the sums, in their order along the axis. If `kAdds` is
-// false, a source replaces the sum instead. The function stores the sums at the end, so that it
-// rounds each sum once.
+// Computes sums[target][lane] in the workspace; a target is an index along the axis of the result.
+// Each sum begins with the element of the tensor. Then the function adds the sources to the sums,
+// in their order along the axis. If `kAdds` is false, a source replaces the sum instead. The
+// function stores the sums at the end, so it rounds each sum once.
 template <class E, bool kAdds>
 void scatterBlock(const Work& work, const Block& block, std::byte* scratch) {
   using Stored = typename E::Stored;

@@ -6,7 +6,7 @@
 namespace heddle::host {
 
 // The library functions (host/device/library_call.h) on the CPU. Several threads compute different
-// lines in parallel. The result does not depend on the number of threads.
+// lines of a call in parallel. The result does not depend on the number of threads.
 
 // Returns the number of bytes that LibraryCall::workspace needs for a pool of `threads` threads.
 // Throws UserError if an f8 type would be summed or sorted, or if lineSpaceOf() finds too many

@@ -23,9 +23,9 @@ namespace {
 // The largest size that BLAS accepts, because BLAS takes sizes as blasint.
 constexpr int64_t kMostBlas = std::numeric_limits<blasint>::max();
 constexpr int64_t kBlasBlock = int64_t{1} << 30;  // block size if a, b and c are used in place
-// Block sizes if a or b is packed, or c is written from a buffer of sums. A block for BLAS is
-// large, so that all threads of BLAS have work; three blocks of f32 take 48 MiB. The loops for
-// integers need blocks that fit in a cache.
+// Block sizes if blocks of a or b are copied, or if sums are copied to c. A block for a library is
+// large, so that all threads have work; three blocks of f32 take 48 MiB. The loops for integers
+// need blocks that fit in a cache.
 constexpr int64_t kPackedBlock = 2048;
 constexpr int64_t kIntegerBlock = 512;
 constexpr int64_t kAlignment = 256;  // alignment of the parts of the workspace, in bytes

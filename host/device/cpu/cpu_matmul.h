@@ -10,29 +10,31 @@
 
 namespace heddle::host {
 
-// A matrix product on the CPU. An object never changes, so several threads may call run().
-// - If oneDNN is present, it computes all floats except f64. The threads of the pool call it for
-//   parts of the result. It reads operands of f32 and bf16 in place if it can
-//   (host/device/cpu/part_matmul.h). All other operands are first copied to blocks of f32.
-// - OpenBLAS computes f64, and without oneDNN all other floats. OpenBLAS multiplies f64 in f64 and
-//   other floats in f32, with its own threads. Operands that OpenBLAS cannot read in place are
-//   first copied to blocks.
+// A matrix product on the CPU. A CpuMatmul never changes, so several threads may call run().
+// - With oneDNN (`library` of the constructor), oneDNN computes all floats except f64. The threads
+//   of the pool call oneDNN for parts of the result. oneDNN reads operands of f32 and bf16 in place
+//   if it can (host/device/cpu/part_matmul.h). All other operands are first copied to blocks of
+//   f32.
+// - OpenBLAS computes f64. Without oneDNN, it also computes all other floats. OpenBLAS multiplies
+//   f64 in f64 and other floats in f32, with its own threads. Operands that OpenBLAS cannot read in
+//   place are first copied to blocks.
 // - Integers are computed in 64 bits and wrap when they are stored. An element of a bool result is
 //   the OR of ANDs.
-// - The bias and the activation are applied to sums before they are rounded. Integers wrap before
-//   the activation is applied.
+// - The bias and the activation are applied to the sums before the sums are rounded. Integers wrap
+//   before the activation is applied.
 // - If k is 0, every sum is empty and equals 0.
 // The threads of the pool do all other work: they convert, copy, round, apply the activation, and
 // multiply integers.
 class CpuMatmul {
  public:
-  // `library` is oneDNN, or null if OpenBLAS computes all floats. `threads` is the size of the pool
-  // that run() will get.
+  // `library` is oneDNN, or nullptr if OpenBLAS computes all floats. `threads` is the number of
+  // threads of the pool that is passed to run().
   CpuMatmul(MatmulShape shape, const matmul::MatmulLibrary* library, int threads);
   CpuMatmul(const CpuMatmul&) = delete;  // `parts_` refers to `shape_`
   CpuMatmul& operator=(const CpuMatmul&) = delete;
-  // Returns the size of the workspace for copied blocks and for sums: at most 48 MiB for f32 sums
-  // and 96 MiB for f64 sums. If oneDNN reads all operands in place: at most 8 MiB per thread.
+  // Returns the size of the workspace, which holds copied blocks and sums: at most 96 MiB if the
+  // sums have f64, and at most 48 MiB otherwise. If oneDNN reads a and b in place: at most 4 MiB
+  // per thread for sums, and the scratch memory that oneDNN needs per thread.
   int64_t workspaceBytes() const { return workspace_bytes_; }
   // Computes the matrix product and returns when the result is complete. Only the libraries may
   // allocate memory in this call.

@@ -22,7 +22,7 @@ class AdversarialScheduler;
 //          thread that runs the tasks may call head() and finishHead().
 class CpuStream {
  public:
-  // `scheduler` nullptr: the stream has its own thread.
+  // - `scheduler`: nullptr means that the stream has its own thread.
   explicit CpuStream(AdversarialScheduler* scheduler);
   // If the stream has its own thread, the destructor first waits until this thread has run all
   // queued tasks.
@@ -30,7 +30,7 @@ class CpuStream {
   CpuStream(const CpuStream&) = delete;
   CpuStream& operator=(const CpuStream&) = delete;
 
-  // Appends a task with the body Body(args...).
+  // Appends a task whose body is Body(args...), a TaskBody.
   template <class Body, class... Args>
   void enqueue(const Issue& issue, Args&&... args) {
     announce();

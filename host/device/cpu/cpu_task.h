@@ -13,17 +13,17 @@ namespace heddle::host {
 
 class CpuStream;
 
-// A point in a stream: the end of the first `tasks` tasks since the stream was created. A stream
-// has passed the point when these tasks are done. A point is valid as long as the device exists.
-// The device does not delete a destroyed stream; a later createStream() returns it again, and its
-// task count continues.
+// A point in a stream: the end of task number `tasks`, counted from 1 since the stream was created.
+// A stream has passed the point when this task and all earlier ones are done. A point is valid as
+// long as the device exists. The device does not delete a destroyed stream; a later createStream()
+// returns it again, and its task count continues.
 struct StreamPoint {
   CpuStream* stream = nullptr;  // nullptr: passed() returns true
   uint64_t tasks = 0;
   bool passed() const;
 };
 
-// A piece of work on a stream. Only one thread at a time may call the functions of a body.
+// The work of a task. Only one thread at a time may call the functions of a body.
 class TaskBody {
  public:
   virtual ~TaskBody() = default;
@@ -40,8 +40,8 @@ class TaskBody {
   virtual StreamPoint waitsFor() const { return {}; }
 };
 
-// An entry of a queue. An entry contains its body, and a queue reuses its entries. Enqueuing
-// therefore allocates memory only when the queue becomes longer than ever before.
+// A task: an entry of a TaskQueue. A Task contains the memory of its body, and a queue reuses its
+// Tasks. Enqueuing therefore allocates memory only when the queue becomes longer than ever before.
 class Task {
  public:
   static constexpr size_t kBytes = 128;  // largest size of a body
@@ -76,8 +76,8 @@ class Task {
   bool polled_ = false;
 };
 
-// A first-in, first-out queue of tasks. It keeps the memory of removed tasks. The address of a
-// queued task never changes.
+// A first-in, first-out queue of tasks. It keeps the memory of removed tasks for later ones. The
+// address of a queued task never changes.
 class TaskQueue {
  public:
   bool empty() const { return size_ == 0; }

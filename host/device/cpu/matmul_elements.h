@@ -9,7 +9,7 @@
 
 namespace heddle::host::matmul {
 
-// The types of stored elements, for bool and for dtypes that C++ does not have.
+// The types of stored elements of the dtypes that C++ does not have, and of bool.
 struct Bf16 {
   uint16_t bits;
 };
@@ -22,8 +22,8 @@ struct F8e4m3 {
 struct F8e5m2 {
   uint8_t bits;
 };
-// An element of an f8 operand, for both f8 types. float8Table() (matmul_operand.h) maps its bits to
-// a number.
+// An element of a or b of either f8 type. float8Table() (matmul_operand.h) maps its bits to a
+// number.
 struct F8 {
   uint8_t bits;
 };
@@ -31,7 +31,8 @@ struct Byte {  // a bool
   uint8_t value;
 };
 
-// The conversions are inline and have no branches, so that the compiler vectorizes loops of them.
+// The conversions are inline and have no branches, so that the compiler can vectorize loops of
+// them.
 inline float load(Bf16 x) { return kBf16.toFloat(x.bits); }
 inline float load(float x) { return x; }
 inline double load(double x) { return x; }
@@ -57,7 +58,7 @@ void store(T& to, uint64_t x) {
 }
 inline void store(Byte& to, uint8_t x) { to.value = x; }
 
-// Stores `count` values at addresses with this stride.
+// Stores `count` values. `stride` is the distance of their addresses, in elements.
 template <class Stored, class T>
 void storeRow(const T* values, int64_t count, Stored* to, int64_t stride) {
   if (stride == 1) {
@@ -73,8 +74,8 @@ T sumOf(T a, T b) {
 }
 inline uint8_t sumOf(uint8_t a, uint8_t b) { return a | b; }
 
-// Returns the value that x would have after it is stored as `Stored`, if this is an integer type:
-// integers wrap. Otherwise returns x. Activations are applied to the returned value.
+// If `Stored` is an integer type, returns the value that x has after it is stored as `Stored`,
+// because integers wrap. Otherwise returns x. Activations are applied to the returned value.
 template <class Stored, class T>
 T wrapped(T x) {
   if constexpr (std::is_integral_v<Stored>) {
@@ -87,7 +88,7 @@ T wrapped(T x) {
 template <class T>
 T activated(T x, Activation activation) {
   if (activation == Activation::Relu) {
-    if constexpr (std::is_unsigned_v<T>) {  // x has the bits of an int64
+    if constexpr (std::is_unsigned_v<T>) {  // x has the bits of an int64, or is a bool
       return static_cast<std::make_signed_t<T>>(x) < 0 ? T{0} : x;
     } else {
       return x < 0 ? T{0} : x;  // NaN remains NaN
@@ -103,8 +104,8 @@ T activated(T x, Activation activation) {
   return x;
 }
 
-// Adds a bias to a part of a row of sums, and applies the activation. `bias` may be null. Integers
-// wrap before the activation is applied.
+// Adds the bias to consecutive sums of a row, and applies the activation. `bias` may be nullptr.
+// Integers wrap before the activation is applied.
 template <class Stored, class T>
 void finishRow(T* sums, int64_t count, const Stored* bias, int64_t bias_stride,
                Activation activation) {

@@ -21,13 +21,13 @@ struct Bf16Matmul {
   int64_t ldc = 1;
 };
 
-// A Bf16Matmul that a library has prepared. An object never changes, so several threads may call
+// A Bf16Matmul that oneDNN has prepared. The object never changes, so several threads may call
 // run().
 class PreparedBf16Matmul {
  public:
   virtual ~PreparedBf16Matmul() = default;
   virtual int64_t workspaceBytes() const = 0;
-  // Computes on the calling thread only. The workspace must be aligned to 64 bytes.
+  // Computes c on the calling thread only. `workspace` must be aligned to 64 bytes.
   virtual void run(const void* a, const void* b, void* c, void* workspace) const = 0;
 };
 
@@ -49,9 +49,10 @@ struct MatmulLibrary {
 const MatmulLibrary* findOneDnn(std::string& why);
 
 // Returns oneDNN, or nullptr if OpenBLAS is to compute all floats. `Any` means the library that
-// $HEDDLE_CPU_MATMUL names, or else oneDNN if its module can be loaded, or else OpenBLAS. Throws
-// UserError if `wanted` or the variable names oneDNN and its module cannot be loaded. Also throws
-// UserError if the variable has a value that is neither onednn nor openblas.
+// $HEDDLE_CPU_MATMUL names. If the variable is not set, `Any` means oneDNN if its module can be
+// loaded, and otherwise OpenBLAS. Throws UserError if oneDNN is requested by `wanted` or the
+// variable, and its module cannot be loaded. With `Any`, also throws UserError if the variable has
+// a value that is neither onednn nor openblas.
 const MatmulLibrary* matmulLibrary(CpuMatmulLibrary wanted);
 
 }  // namespace heddle::host::matmul

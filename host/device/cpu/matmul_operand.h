@@ -10,8 +10,8 @@
 
 namespace heddle::host::matmul {
 
-// A matrix, or a block of a matrix, in a layout that BLAS can read. See MatrixLayout for
-// `transposed` and `ld`.
+// A matrix, or a block of a matrix, in a layout that BLAS can read. `transposed` and `ld` have the
+// same meaning as in MatrixLayout (host/device/matmul_shape.h).
 template <class T>
 struct Operand {
   const T* data = nullptr;
@@ -35,9 +35,9 @@ inline const float* float8Table(DType dtype) {
   return tables[dtype == DType::F8E4M3 ? 0 : 1].data();
 }
 
-// Returns blocks of an operand in a form that BLAS can read. A block stays in place if possible.
-// Otherwise the threads of the pool copy it to the memory of packTo(). If at() is called again for
-// the block that was copied last, it is not copied again.
+// Provides blocks of an operand in a form that BLAS can read. A block stays in place if possible.
+// Otherwise at() copies it to the memory of packTo(), with the threads of the pool. If at() is
+// called again for the block that was copied last, it is not copied again.
 template <class Stored, class Compute>
 class Reader {
  public:

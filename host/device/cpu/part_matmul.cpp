@@ -8,7 +8,7 @@
 namespace heddle::host::matmul {
 namespace {
 
-constexpr int64_t kPartAlignment = 256;  // alignment of the parts of the workspace, in bytes
+constexpr int64_t kPartAlignment = 256;  // alignment of sums and scratch memory, in bytes
 
 int64_t aligned(int64_t bytes) { return ceilDiv(bytes, kPartAlignment) * kPartAlignment; }
 
@@ -64,7 +64,7 @@ bool PartMatmul::prepareProducts() {
   };
   for (size_t last_row = 0; last_row < 2; ++last_row) {
     for (size_t last_column = 0; last_column < 2; ++last_column) {
-      // A single row of parts is the last row, and a single column the last column.
+      // If there is only one row of parts, it is the last row. The same applies to columns.
       if (last_row == 0 && grid_.row_parts == 1) continue;
       if (last_column == 0 && grid_.column_parts == 1) continue;
       Bf16Matmul product;

@@ -12,16 +12,17 @@ namespace heddle::host::matmul {
 
 // A matrix product of f32 or bf16 whose operands oneDNN reads in place. The result of all batches
 // is divided into parts, and the threads of the pool compute the parts. The thread that computes a
-// part also applies bias and activation and rounds, while the sums are still in its cache. An
-// object never changes, so several threads may call run().
+// part also applies bias and activation and rounds, while the sums are still in its cache. A
+// PartMatmul never changes, so several threads may call run().
 class PartMatmul {
  public:
   // Returns nullptr if oneDNN cannot compute the matrix product in this way. c must have at least
-  // one element. `shape` must outlive the result.
+  // one element. `shape` and `library` must outlive the result.
   static std::unique_ptr<const PartMatmul> make(const MatmulShape& shape,
                                                 const MatmulLibrary& library, int threads);
 
-  // Returns at most 8 MiB per thread.
+  // Returns the size for all threads: per thread, at most 4 MiB for sums, and the scratch memory
+  // that oneDNN needs.
   int64_t workspaceBytes() const { return tile_bytes_ * (tile_bytes_ > 0 ? tiles_ : 0); }
   void run(const MatmulOperands& operands, TilePool& pool) const;
 

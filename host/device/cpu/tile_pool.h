@@ -10,13 +10,13 @@
 
 namespace heddle::host {
 
-// An entry point of a generated C++ kernel (codegen::LaunchStage in codegen/kernel.h). The work of
-// a kernel is divided into tiles, which can run in parallel. The function computes the tiles from
-// `tile_begin` up to, but not including, `tile_end`.
+// An entry point of a generated C++ kernel (codegen::LaunchStage in codegen/kernel.h), or another
+// function of this form. Its work is divided into tiles, which can run in parallel. The function
+// computes the tiles from `tile_begin` up to, but not including, `tile_end`.
 using CpuKernelFunction = void (*)(const void* args, int64_t tile_begin, int64_t tile_end);
 
-// Runs the tiles of kernels on the calling thread and on the threads of a pool. Several threads may
-// call run() at the same time; they share the pool. After the first runs, run() allocates no
+// Runs the tiles of functions on the calling thread and on the threads of the pool. Several threads
+// may call run() at the same time; they share the pool. After the first runs, run() allocates no
 // memory.
 class TilePool {
  public:
@@ -25,8 +25,9 @@ class TilePool {
   ~TilePool();
 
   int threads() const { return threads_; }
-  // Runs all tiles and returns when they are done. If a call of `function` throws, run() starts no
-  // further calls of `function`, and rethrows the first exception.
+  // Runs the tiles 0 to `tiles` - 1 of `function` and returns when they are done. If a call of
+  // `function` throws, run() starts no further calls of `function`, and rethrows the first
+  // exception.
   void run(CpuKernelFunction function, const void* args, int64_t tiles);
 
  private:
@@ -36,7 +37,7 @@ class TilePool {
   struct Recycler;
 
   Job* take();
-  void giveBack(Job* job);  // every thread that has worked on a job calls this
+  void giveBack(Job* job);  // the caller of run() and each helper of the job call this
   void* takeBlock(size_t bytes);
   void giveBackBlock(void* block, size_t bytes) noexcept;
   void stop() noexcept;  // ends all threads, after the queue is empty

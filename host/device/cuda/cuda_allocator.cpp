@@ -24,8 +24,8 @@ class CudaOutOfMemory : public std::bad_alloc {
 
 // Returns the id of a stream. CUDA gives each id to one stream only, even if streams are destroyed.
 // Returns 0 for the default streams, because their handles mean different streams on different
-// devices or threads. Also returns 0 if CUDA does not tell the id. Every allocation of a run calls
-// this function. The function therefore asks the driver, which answers in a quarter of the time of
+// devices or threads. Also returns 0 if CUDA returns an error. Every allocation of a run calls this
+// function. The function therefore calls the driver, which takes a quarter of the time of
 // cudaStreamGetId().
 uint64_t idOf(Stream stream) noexcept {
   constexpr uintptr_t kLastDefault = 2;  // cudaStreamPerThread
@@ -34,7 +34,8 @@ uint64_t idOf(Stream stream) noexcept {
       comm::driverFunction<CUresult (*)(CUstream, unsigned long long*)>("cuStreamGetId");
   unsigned long long id = 0;
   if (ask != nullptr && ask(static_cast<cudaStream_t>(stream), &id) == CUDA_SUCCESS) return id;
-  // The driver answers only if the thread has a current context. The runtime creates one.
+  // The driver returns an error if the thread has no current context. The runtime creates a
+  // context.
   return cudaStreamGetId(static_cast<cudaStream_t>(stream), &id) == cudaSuccess ? id : 0;
 }
 
@@ -54,13 +55,14 @@ CudaAllocator::CudaAllocator(int device) : device_(device) {
   HEDDLE_CUDA(cudaMemPoolSetAttribute, pool, cudaMemPoolAttrReleaseThreshold, &keep);
 }
 
-// The caller has waited for all work of the device, so the blocks are freed without a stream.
+// The caller has waited for all work of the device, so the destructor need not free the blocks in
+// stream order.
 CudaAllocator::~CudaAllocator() {
   for (void* memory : kept_.dropAll()) cudaFree(memory);
 }
 
 // The function waits for the device, because it cannot free the blocks in stream order. KeptBlocks
-// stores only the ids of their streams, and some of the streams may be destroyed.
+// stores only the ids of their streams, not the handles, and some of the streams may be destroyed.
 bool CudaAllocator::freeAllKept() {
   const std::vector<void*> blocks = kept_.dropAll();
   if (blocks.empty()) return false;
@@ -99,8 +101,8 @@ void CudaAllocator::deallocate(void* memory, int64_t bytes, Stream stream) noexc
   if (memory == nullptr) return;
   const uint64_t id = idOf(stream);
   if (id != 0 && kept_.keep(memory, bytes, id)) return;
-  // This call fails only if earlier work on the device has failed. The next call that may throw
-  // reports the error of this work.
+  // cudaFreeAsync() fails only if earlier work on the device has failed. The next function of the
+  // device that may throw reports the error of this work.
   int before = -1;
   cudaGetDevice(&before);
   if (before != device_) cudaSetDevice(device_);

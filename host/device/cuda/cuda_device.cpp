@@ -128,7 +128,7 @@ Stream CudaDevice::createUrgentStream() {
 }
 
 // The function ignores the status of the last two calls. If work of the stream has failed, CUDA
-// also returns the error from later calls, and these throw.
+// also returns the error from later calls, and the functions that make these calls throw it.
 void CudaDevice::destroyStream(Stream stream) noexcept {
   if (stream == nullptr) return;
   allocator_->freeKept(stream);

@@ -20,23 +20,24 @@
 namespace heddle::host {
 
 // Allocates from CUDA's default memory pool of a GPU. The constructor sets the pool to keep freed
-// memory. KeptBlocks keeps small freed blocks, so that an allocation on the same stream needs no
-// cudaMallocAsync.
+// memory. KeptBlocks keeps small freed blocks. A later allocation on the same stream can use them
+// without a call of cudaMallocAsync().
 class CudaAllocator : public Allocator {
  public:
   explicit CudaAllocator(int device);
   // Requires that the caller has waited for all work of the device.
   ~CudaAllocator() override;
   // Throws std::bad_alloc if there is not enough memory. what() then contains the CUDA call, the
-  // size and the free memory. If memory is short and there are kept blocks, the call first waits
-  // for the device, frees the kept blocks and tries again.
+  // size and the free memory. If the pool has too little memory and there are kept blocks, the call
+  // first waits for all work of the device, frees the kept blocks and tries again.
   void* allocate(int64_t bytes, Stream stream) override;
   void deallocate(void* memory, int64_t bytes, Stream stream) noexcept override;
   // Frees the kept blocks of a stream. Call this function before the stream is destroyed.
   void freeKept(Stream stream) noexcept;
 
  private:
-  // Waits for the device and frees all kept blocks. Returns false if there were none.
+  // Waits for all work of the device and frees all kept blocks. Returns false, without waiting, if
+  // there are none.
   bool freeAllKept();
 
   int device_;
@@ -45,10 +46,11 @@ class CudaAllocator : public Allocator {
 
 // A GPU, used through the CUDA runtime.
 //
-// Errors:     a call throws if the enqueuing itself fails. If a kernel fails while it runs, a later
-//             call throws the error, usually synchronize(). CUDA then returns this error from every
-//             call. If Issue::errors contains an error, the device enqueues only host tasks of the
-//             run, and skips each of them when its turn comes.
+// Errors:     a function that enqueues work throws if CUDA cannot enqueue it. If a kernel fails
+//             while it runs, a later call throws the error, usually synchronize(). From then on,
+//             every CUDA call returns this error. If Issue::errors contains an error, the device
+//             enqueues only the host tasks of the run. When CUDA reaches such a task, the device
+//             skips it.
 // Host tasks: the function that is passed to hostTask() must not call CUDA, because CUDA forbids
 //             calls from a host function of a stream.
 class CudaDevice : public Device {

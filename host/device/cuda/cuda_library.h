@@ -14,16 +14,17 @@
 
 namespace heddle::host {
 
-// Compiles and launches the kernels of the library functions (codegen/runtime/cuda_library.h).
-// There are three parts: kernels that sort keys of 32 bits, kernels that sort keys of 64 bits, and
-// all others. A part is compiled when one of its kernels is needed for the first time. Thread-safe.
+// Compiles and launches the kernels of the library functions (codegen/runtime/cuda_library.h). The
+// kernels are compiled in three parts: those that sort keys of 32 bits, those that sort keys of 64
+// bits, and all others. A part is compiled when one of its kernels is needed for the first time.
+// Thread-safe.
 class CudaLibrary {
  public:
   // Enqueues the launches of a call. The current CUDA device must be the device for which
   // `compiler` compiles.
   void run(const LibraryCall& call, const codegen::KernelCompiler& compiler, cudaStream_t stream);
-  // Unloads the kernels. Their device must be the current CUDA device, and must have no running
-  // work.
+  // Unloads the kernels. Requires that their device is the current CUDA device and that all its
+  // work is done.
   void clear();
 
  private:

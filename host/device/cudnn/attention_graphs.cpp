@@ -8,8 +8,8 @@
 namespace heddle::host::cudnn {
 namespace {
 
-// The sizes and strides of an operand, extended to four axes. The given stride of an axis with one
-// element may have any value, so it is replaced by the stride of dense memory.
+// The sizes and strides of an operand, extended to four axes. An axis with one element may have any
+// stride, so its stride is replaced by the stride of dense memory.
 struct FourAxes {
   explicit FourAxes(const TensorDesc& desc) : sizes(4, 1), strides(4, 1) {
     HEDDLE_CHECK(desc.rank() >= 2 && desc.rank() <= 4, "attention of rank {}", desc.rank());
@@ -130,9 +130,9 @@ BackwardGraph::BackwardGraph(const AttentionBackwardSpec& spec, const TensorDesc
   addGradients(addProbabilities(maskedScores(q_, k_)), totals, spec.k);
 }
 
-// Adds the row sums of the elementwise product p dp. Here p are the probabilities, g is the
+// Adds the row sums of the elementwise product of p and dp. Here p are the probabilities, g is the
 // gradient of o, and dp = g v^T is the gradient of p. The added operations compute the row sums of
-// the elementwise product g o, which are equal and take less work. cuDNN also expects a
+// the elementwise product of g and o, which are equal and take less work. cuDNN also expects a
 // multiplication by the factor of a dropout. This factor is 1 here.
 Graph::Tensor BackwardGraph::addRowTotals(const TensorDesc& o) {
   const Graph::Tensor products = graph_.inner(CUDNN_DATA_FLOAT, FourAxes(o).sizes);

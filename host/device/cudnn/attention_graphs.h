@@ -5,9 +5,9 @@
 
 namespace heddle::host::cudnn {
 
-// The common part of the forward and the backward graph of an attention (host/device/attention.h).
-// For cuDNN, all operands have the four axes [batch, heads, tokens, width]. A row consists of the
-// scores of one query, that is, of one token of q.
+// The common part of ForwardGraph and BackwardGraph, the cuDNN graphs of an attention
+// (host/device/attention.h). For cuDNN, all operands have the four axes [batch, heads, tokens,
+// width]. A row consists of the scores of one query, that is, of one token of q.
 class AttentionGraph {
  public:
   // Selects how cuDNN computes the graph. See Graph::plan().
@@ -30,8 +30,8 @@ class AttentionGraph {
   // Adds the scores: q k^T, multiplied by the scale. With a causal mask, the score of a masked key
   // is -inf.
   Graph::Tensor maskedScores(Graph::Tensor q, Graph::Tensor transposed_k);
-  // Enqueues the graph. `bindings` names the memory of the tensors; execute() itself adds the
-  // bindings of the scale and of -inf.
+  // Enqueues the graph. `bindings` contains the memory of the tensors. execute() adds the bindings
+  // of the scale and, with a causal mask, of -inf.
   void execute(cudnnHandle_t handle, std::vector<Graph::Binding> bindings, void* workspace) const;
 
   const cudnnDataType_t half_;  // type of q
@@ -43,11 +43,11 @@ class AttentionGraph {
  private:
   const bool causal_;
   const float scale_value_;
-  Graph::Tensor never_;  // the number -inf
+  Graph::Tensor never_;  // -inf, the score of a masked key
 };
 
-// Computes o = softmax(q k^T scale) v and the log-sum-exp of each row. cuDNN cannot compute o
-// without the log-sum-exp.
+// Computes o = softmax(q k^T scale) v and the log-sum-exp of each row. cuDNN always computes the
+// log-sum-exp too.
 class ForwardGraph : public AttentionGraph {
  public:
   explicit ForwardGraph(const AttentionSpec& spec);
@@ -61,12 +61,13 @@ class ForwardGraph : public AttentionGraph {
   Graph::Tensor q_, k_, v_, o_, log_sums_;
 };
 
-// Computes the gradients of q, k and v from the operands and the results of a ForwardGraph.
+// Computes the gradients of q, k and v from the gradient of o and the operands and results of a
+// ForwardGraph.
 class BackwardGraph : public AttentionGraph {
  public:
   // `o` describes the memory of o, the result of the forward graph.
   BackwardGraph(const AttentionBackwardSpec& spec, const TensorDesc& o);
-  // grad is the gradient of o.
+  // `grad` is the gradient of o; dq, dk and dv are the results.
   struct Memory {
     void *grad, *q, *k, *v, *o, *log_sums, *dq, *dk, *dv;
   };

@@ -15,7 +15,7 @@ using Descriptor = std::unique_ptr<void, cudnnStatus_t (*)(cudnnBackendDescripto
 
 Descriptor makeDescriptor(cudnnBackendDescriptorType_t type);
 
-// Sets an attribute that is a list of values.
+// Sets an attribute of a descriptor to a list of values.
 template <class T>
 void setAttributes(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
                    cudnnBackendAttributeType_t type, const std::vector<T>& values) {
@@ -27,8 +27,9 @@ void setAttributes(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeNam
 // A graph of operations on tensors with four axes. cuDNN compiles it to one or a few kernels.
 //
 // Use:       add tensors and operations, call plan() once, then execute().
-// Threads:   only one thread may add tensors and operations and call plan(). A thread that calls
-//            execute() must lock the handle (SharedHandle::mutex).
+// Threads:   only one thread at a time may add tensors and operations and call plan(). A thread
+//            that calls plan() or execute() must first lock the mutex of the handle
+//            (SharedHandle::mutex).
 class Graph {
  public:
   using Sizes = std::vector<int64_t>;
@@ -41,8 +42,8 @@ class Graph {
   Tensor tensor(cudnnDataType_t type, const Sizes& sizes, const Sizes& strides);
   // Adds an f32 number. execute() reads its value from host memory.
   Tensor number();
-  // Add an intermediate tensor, for which the caller provides no memory. The overload without
-  // strides is row-major.
+  // Add an intermediate tensor, for which the caller provides no memory. Without `strides`, the
+  // tensor is row-major.
   Tensor inner(cudnnDataType_t type, const Sizes& sizes);
   Tensor inner(cudnnDataType_t type, const Sizes& sizes, const Sizes& strides);
 
@@ -54,13 +55,14 @@ class Graph {
                  int64_t axis = -1);
   // Adds a reduction along the axes on which the result has one element.
   void reduction(cudnnReduceTensorOp_t op, Tensor operand, Tensor result);
-  // Adds a reshape. Each element keeps its offset in memory, and the sizes and strides of the
-  // result determine its new index. A result with swapped sizes and strides is a transposition.
+  // Adds a reshape. Each element keeps its offset in memory. The sizes and strides of the result
+  // determine the new index of the element. If the sizes and strides of two axes are swapped, the
+  // result is the transposed operand.
   void reshape(Tensor operand, Tensor result);
 
-  // Selects how cuDNN computes the graph: the first proposal of cuDNN's heuristic for which cuDNN
-  // can build an execution plan. Tries at most 8 proposals, and throws UserError if all of them
-  // fail. Do not add anything to the graph after this call.
+  // Selects how cuDNN computes the graph: by the first proposal of cuDNN's heuristic for which
+  // cuDNN can build an execution plan. Tries at most 8 proposals, and throws UserError if all of
+  // them fail. Do not add anything to the graph after this call.
   void plan(cudnnHandle_t handle);
   int64_t workspaceBytes() const { return workspace_bytes_; }
 

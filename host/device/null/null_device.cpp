@@ -80,7 +80,8 @@ class NullDevice : public Device {
   void hostTask(std::function<void()>, Stream, const Issue&) override { ++counts_->host_task; }
 
  private:
-  // Returns a handle that is not null. Nothing dereferences it. Handles of one kind are distinct.
+  // Returns a handle that is not null. Nothing dereferences it. Two streams, two events or two
+  // kernels never get the same handle.
   static void* handle(int64_t number) {
     return reinterpret_cast<void*>(static_cast<uintptr_t>(number) * kAddressStep);
   }

@@ -8,7 +8,7 @@
 
 namespace heddle::host {
 
-// The numbers of calls that a null device has received, by function.
+// Counts the calls that a null device has received. There is one member per function.
 struct NullCounts {
   std::atomic<int64_t> allocate{0};
   std::atomic<int64_t> deallocate{0};
@@ -25,7 +25,7 @@ struct NullCounts {
   std::atomic<int64_t> communicate{0};
   std::atomic<int64_t> operations{0};  // number of operations in all calls of communicate()
   std::atomic<int64_t> copy{0};
-  std::atomic<int64_t> copied_bytes{0};
+  std::atomic<int64_t> copied_bytes{0};  // number of bytes in all calls of copy()
   std::atomic<int64_t> fill{0};
   std::atomic<int64_t> host_task{0};
 };

@@ -86,10 +86,10 @@ dnnl::matmul::primitive_desc primitiveOf(const Bf16Matmul& product) {
   const auto b = descOf(product.k, product.n, product.b, DType::BF16);
   const auto c = descOf(product.m, product.n, {true, false, product.ldc}, product.c_dtype);
   dnnl::primitive_attr attributes;
-  // The caller provides the scratchpad. With a scratchpad of the library, only the thread that
-  // created the primitive could execute it.
+  // The caller provides the scratchpad (temporary memory). With a scratchpad of oneDNN, only the
+  // thread that created the primitive could execute it.
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  constexpr bool kAllowsEmpty = true;  // an unsupported product gives an empty description
+  constexpr bool kAllowsEmpty = true;  // an unsupported matrix product gives an empty descriptor
 #if DNNL_VERSION_MAJOR >= 3
   return {cpu(), a, b, c, attributes, kAllowsEmpty};
 #else

@@ -19,8 +19,8 @@ namespace {
 // called yet; otherwise -1.
 thread_local int known_device = -1;
 
-// Returns the current CUDA device of the thread. The driver answers in a third of the time of
-// cudaGetDevice(), but only if the thread has a current context.
+// Returns the current CUDA device of the thread. The driver takes a third of the time of
+// cudaGetDevice(), but returns an error if the thread has no current context.
 int currentDevice() {
   static const auto ask = comm::driverFunction<CUresult (*)(CUdevice*)>("cuCtxGetDevice");
   CUdevice device = -1;

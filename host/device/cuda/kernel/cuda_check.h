@@ -19,8 +19,8 @@ Device::Current makeCurrent(int device);
 void restoreCurrent(const Device::Current& before) noexcept;
 
 // The constructor makes `device` the current CUDA device of the calling thread. The destructor
-// restores the previous one. This is necessary because the application, and other ranks of the
-// process, may use other devices from the same thread.
+// restores the previous one. The application, or another rank of the process, may thus use another
+// device on the same thread.
 //
 // While a guard exists, no other code of the thread may change the current device. A nested guard
 // for the same device can therefore skip all calls of CUDA.

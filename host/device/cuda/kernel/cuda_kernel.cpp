@@ -26,7 +26,7 @@ bool launchByDriver(const cudaLaunchConfig_t& config, cudaKernel_t kernel, void*
   same.blockDimZ = config.blockDim.z;
   same.sharedMemBytes = static_cast<unsigned>(config.dynamicSmemBytes);
   same.hStream = config.stream;
-  // A cudaKernel_t is a CUkernel, which the driver also accepts as a function.
+  // A cudaKernel_t is a CUkernel, which the driver also accepts in place of a CUfunction.
   return launch(&same, reinterpret_cast<CUfunction>(kernel), parameters, nullptr) == CUDA_SUCCESS;
 }
 
@@ -51,8 +51,8 @@ CudaKernel::CudaKernel(const std::vector<std::byte>& cubin, const std::string& e
   }
 }
 
-// The destructor makes the kernel's device current before it unloads the kernel. A run may destroy
-// a kernel on any thread, so any device may be current there.
+// The destructor makes the kernel's device current before it unloads the kernel. The last owner may
+// destroy the kernel on any thread, where another device may be current.
 CudaKernel::~CudaKernel() {
   int before = device_;
   cudaGetDevice(&before);
@@ -91,7 +91,8 @@ void CudaKernel::launch(const Shape& shape, const void* args, cudaStream_t strea
   config.stream = stream;
   void* parameters[] = {const_cast<void*>(args)};
   if (launchByDriver(config, kernel_, parameters)) return;
-  // The runtime repeats the launch and reports the error.
+  // The runtime repeats the launch. If it fails again, the runtime returns the error for the
+  // message.
   const cudaError_t status =
       cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(kernel_), parameters);
   if (status == cudaSuccess) return;

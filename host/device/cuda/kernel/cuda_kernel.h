@@ -36,8 +36,8 @@ class CudaKernel {
     int64_t static_shared_bytes = 0;  // per block
     int32_t blocks_per_sm = 0;        // blocks that an SM executes at the same time
   };
-  // Returns the resources of blocks with `block` threads and `shared_bytes` of dynamic shared
-  // memory. The device of the kernel must be the current CUDA device.
+  // Returns the resources of a launch whose blocks have `block` threads and `shared_bytes` bytes of
+  // dynamic shared memory. The device of the kernel must be the current CUDA device.
   Resources resources(int32_t block, int32_t shared_bytes);
 
  private:

@@ -10,8 +10,8 @@ namespace heddle::host {
 namespace {
 
 // The kernel identifies dtypes and ops by the numbers of DType and ReduceOp; static_asserts below
-// check these numbers. A launch computes either products or sums of elements. The compiler
-// therefore cannot use fused multiply-adds, which would change the rounding.
+// check these numbers. No op adds a product of elements to a sum. The compiler therefore cannot use
+// fused multiply-adds, which would change the rounding.
 constexpr const char* kReduceSource = R"cuda(
 struct HeddleReduceArgs {
   void* dst;
@@ -184,7 +184,8 @@ struct Reducer {
     args.ranks = static_cast<int32_t>(srcs.size());
     args.dtype = static_cast<int32_t>(dtype);
     args.op = static_cast<int32_t>(op);
-    // This number of blocks fills any GPU. The blocks loop over further elements.
+    // This number of blocks fills any GPU. If there are more elements than threads, each thread
+    // reduces several elements.
     constexpr int64_t kMostBlocks = 2048;
     CudaKernel::Shape shape;
     shape.block = 256;

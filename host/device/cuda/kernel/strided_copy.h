@@ -9,7 +9,8 @@
 
 namespace heddle::host {
 
-// Copies elements between two strided arrays of equal sizes on the device. Thread-safe.
+// Copies the elements of a strided array to another strided array with the same sizes, in the
+// memory of one device. Thread-safe.
 class StridedCopy {
  public:
   static constexpr size_t kMostAxes = 8;

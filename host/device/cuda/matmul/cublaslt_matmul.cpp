@@ -53,8 +53,9 @@ cublasLtEpilogue_t epilogueOf(const MatmulProblem& problem) {
   HEDDLE_CHECK(false, "activation {} is not in the enum", static_cast<int>(problem.activation));
 }
 
-// Describes a matrix to cuBLASLt. A row-major matrix [rows, columns] has the memory of a
-// column-major matrix [columns, rows], so rows and columns are swapped.
+// Describes a matrix to cuBLASLt. cuBLASLt expects column-major matrices. A row-major matrix [rows,
+// columns] has the memory of a column-major matrix [columns, rows]. For such a matrix (`transposed`
+// is false), the function therefore swaps rows and columns.
 void initLayout(cublasLtMatrixLayoutOpaque_t& layout, const MatmulProblem::Side& side, int64_t rows,
                 int64_t columns, int64_t batches) {
   if (!side.transposed) std::swap(rows, columns);
@@ -154,8 +155,7 @@ std::vector<LtMatmul::Algorithm> LtMatmul::candidates(int most, size_t workspace
   aligned(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, problem_.a.alignment);
   aligned(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, problem_.c.alignment);
   aligned(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, problem_.c.alignment);
-  // For relu, the function asks for more proposals, because the first ones may be algorithms that
-  // lose NaN.
+  // For relu, the function requests more proposals, because losesNan() may reject the first ones.
   const int asked = problem_.activation == Activation::Relu ? std::max(most, 32) : most;
   std::vector<cublasLtMatmulHeuristicResult_t> found(asked);
   int count = 0;
@@ -214,8 +214,8 @@ cublasStatus_t LtMatmul::tryRun(const Algorithm& algorithm, const MatmulOperands
                           stream);
   };
   if (problem_.bias_alignment == 0) return multiply(operation_);
-  // The address of the bias is part of the descriptor. This call changes a copy of the descriptor,
-  // because other threads use the original.
+  // The address of the bias is part of the descriptor. The function sets it in a copy of the
+  // descriptor, because other threads use the original.
   cublasLtMatmulDescOpaque_t own = operation_;
   const cublasStatus_t status = cublasLtMatmulDescSetAttribute(
       &own, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &operands.bias, sizeof(operands.bias));

@@ -11,9 +11,10 @@
 
 namespace heddle::host {
 
-// One call of cublasLtMatmul: its descriptors, without addresses and algorithm. cuBLASLt expects
-// column-major matrices. To get a row-major c, this class computes c^T = b^T a^T. The first operand
-// of cuBLASLt is therefore b. The object is immutable. `handle` must outlive the object.
+// The descriptors of one call of cublasLtMatmul. The addresses and the algorithm are passed to
+// run(). cuBLASLt expects column-major matrices. To get a row-major c, this class computes c^T =
+// b^T a^T. The first operand that it passes to cuBLASLt is therefore b. The object is immutable.
+// `handle` must outlive the object.
 class LtMatmul {
  public:
   struct Algorithm {
@@ -21,16 +22,17 @@ class LtMatmul {
     size_t workspace_bytes = 0;  // workspace that the algorithm needs
   };
 
-  // For f8, the rows of a and the columns of b must be dense, and their length must be a multiple
-  // of 16 bytes.
+  // For f8, the rows of a and the columns of b must be dense, and k and n must be multiples of 16.
+  // All other strides must be multiples of 16 bytes.
   LtMatmul(cublasLtHandle_t handle, const MatmulProblem& problem);
 
   // Returns up to `most` algorithms that the heuristic of cuBLASLt proposes, the most promising
-  // first. Each needs at most `workspace_bytes` of workspace. If the activation is relu, leaves out
-  // algorithms that turn NaN into 0. The result is empty if there is no suitable algorithm.
+  // first. Each algorithm needs at most `workspace_bytes` bytes of workspace. If the activation is
+  // relu, the function leaves out algorithms that turn NaN into 0. Returns an empty list if there
+  // is no suitable algorithm.
   std::vector<Algorithm> candidates(int most, size_t workspace_bytes) const;
   // Returns the algorithm that a result of text() describes. Returns nullopt if the algorithm
-  // cannot compute this matrix product on this GPU with `workspace_bytes` of workspace.
+  // cannot compute this matrix product on this GPU with `workspace_bytes` bytes of workspace.
   std::optional<Algorithm> fromText(const std::string& text, size_t workspace_bytes) const;
   // Returns a text that identifies the algorithm.
   static std::string text(const Algorithm& algorithm);

@@ -14,9 +14,10 @@
 namespace heddle::host {
 namespace {
 
-constexpr int64_t kF8Bytes = 16;  // the smallest alignment of f8 operands, in bytes
+constexpr int64_t kF8Bytes = 16;  // smallest alignment that cuBLASLt supports for f8
 
-// A matrix product whose result has no elements. cuBLASLt rejects such sizes.
+// A matrix product whose result has no elements. Its run() does nothing, because cuBLASLt rejects
+// such sizes.
 class NoMatmul : public PreparedMatmul {
  public:
   void run(const MatmulOperands&, Stream, const Issue&) const override {}
@@ -33,7 +34,7 @@ bool isCapturing(cudaStream_t stream) {
   return status != cudaStreamCaptureStatusNone;
 }
 
-// Returns everything on which stored choices depend, except the problem.
+// Returns a text with everything on which stored choices depend, except the problem.
 std::string identityOf(int device) {
   cudaDeviceProp properties{};
   HEDDLE_CUDA(cudaGetDeviceProperties, &properties, device);

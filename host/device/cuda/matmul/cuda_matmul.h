@@ -23,24 +23,25 @@ namespace heddle::host {
 // - matrix products of f32, f64, f16 and bf16. Sums of f64 elements are accumulated in f64, all
 //   other sums in f32. f32 operands keep their precision, unless tf32 is requested.
 // - matrix products of f8, if libraryPart() (host/device/fallback_matmul.h) allows it and cuBLASLt
-//   has an algorithm. Fast accumulation is off. cuBLASLt then adds partial sums in f32. On sm_90,
-//   the tensor cores compute each partial sum with fewer bits than f32 has.
+//   has an algorithm. Fast accumulation is off, so cuBLASLt adds partial sums in f32. On sm_90, the
+//   tensor cores compute each partial sum with fewer bits than f32 has.
 // - the bias and the activation, as epilogues of these matrix products. There are two exceptions:
-//   the gelu of f64, and the bias and activation of f8 with an f32 result. In these cases, one of
-//   heddle's own kernels runs after cuBLASLt.
+//   the gelu of f64, and the bias and activation of f8 with an f32 result. One of heddle's own
+//   kernels applies these after the call of cuBLASLt.
 // Operands that cuBLASLt cannot use in place are packed into the workspace (matmul_layout.h).
 //
 // heddle's own kernels compute the matrix products of integers and bools, and the f8 matrix
 // products that cuBLASLt does not compute.
 //
 // Choice of algorithms. choose() measures the first kCandidates algorithms that the heuristic of
-// cuBLASLt proposes, and stores the fastest one in memory and on disk. A second call for the same
-// problem (MatmulProblem) and kind of device returns the stored choice. For a large matrix product,
-// the measurement takes about half a second (host/device/timed_choice.h).
-// - If the environment variable HEDDLE_MATMUL_TIMING is 0, questions() returns an empty set, so
-//   nothing is measured or chosen.
+// cuBLASLt proposes, and stores the fastest one in memory and on disk. A later call for the same
+// problem (MatmulProblem), GPU model and cuBLASLt version returns the stored choice. For a large
+// matrix product, the measurement takes about half a second (host/device/timed_choice.h).
+// - If the environment variable HEDDLE_MATMUL_TIMING is 0, questions() returns an empty set. The
+//   caller then has no question for choose().
 // - While a CUDA graph is captured from the stream, choose() only uses stored choices.
-// - If there is no choice, prepare() uses the first proposal of the heuristic.
+// - If the caller passes no choice to prepare(), prepare() uses the first proposal of the
+//   heuristic.
 class CudaMatmul {
  public:
   static constexpr int kCandidates = 16;
@@ -61,9 +62,9 @@ class CudaMatmul {
                                                 const AlgorithmChoices& choices);
 
  private:
-  // Returns whether cuBLASLt has an algorithm for each call of an f8 matrix product. The function
-  // checks this for the expected alignments of the operands, and for alignments of 16 bytes, the
-  // smallest that f8 allows.
+  // Returns whether cuBLASLt has an algorithm for each call of an f8 matrix product. It must have
+  // one for the expected alignments of the operands, and one for alignments of 16 bytes, the
+  // smallest that cuBLASLt supports for f8.
   bool hasAlgorithms(const MatmulLayout& layout) const;
   // Prepares a matrix product for heddle's own kernels.
   std::shared_ptr<const PreparedMatmul> prepareOwn(const MatmulSpec& spec);
@@ -75,8 +76,8 @@ class CudaMatmul {
   StridedCopy copy_;
   FallbackMatmulKernels own_;
   // Launches the algorithm if this is the first call for the question, so that CUDA loads its
-  // kernel. Otherwise the first launch in a run would load the kernel, and would wait for running
-  // work of the GPU.
+  // kernel. Without this, the first launch in a run would load the kernel, and the load would wait
+  // for running work of the GPU.
   void load(const std::string& question, const LtMatmul& matmul, const MatmulProblem& problem,
             const LtMatmul::Algorithm& algorithm, cudaStream_t stream);
 

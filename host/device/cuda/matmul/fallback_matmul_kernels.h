@@ -31,7 +31,7 @@ class FallbackMatmulKernels {
 // - `part` is nullptr: the kernel computes the full matrix product.
 // - Otherwise cuBLASLt first computes `part`. The kernel then applies the bias and the activation
 //   that `part` lacks.
-// - `adds_bias`: true if the kernel, not cuBLASLt, adds the bias.
+// - `adds_bias`: true: the kernel, not cuBLASLt, adds the bias.
 // - The kernel must outlive this object.
 class PreparedFallbackMatmul : public PreparedMatmul {
  public:

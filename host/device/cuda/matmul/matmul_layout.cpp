@@ -11,7 +11,7 @@ namespace {
 // and CUDA limits these axes to this number.
 constexpr int64_t kMostBatches = 65535;
 constexpr int64_t kAlignment = 256;   // alignment of packed operands, in bytes
-constexpr int64_t kLayoutBytes = 16;  // unit of f8 strides and alignments, in bytes
+constexpr int64_t kLayoutBytes = 16;  // f8 strides and alignments are multiples of this number
 // Number of zero terms in each sum if k is 0. Every algorithm supports this number of terms.
 constexpr int64_t kZeroTerms = 16;
 
@@ -85,9 +85,10 @@ class Layouting {
 
   bool isFloat8Product() const { return isFloat8(shape_.a_dtype); }
 
-  // Returns whether cuBLASLt can use an operand in place, if its layout fits (MatrixLayout::fits).
-  // Only f8 has further restrictions: a and c must have dense rows, b must have dense columns
-  // (`transposed`), and alignments and strides must be multiples of 16 bytes.
+  // Returns whether cuBLASLt can use an operand in place, provided that its layout fits
+  // (MatrixLayout::fits). Only an f8 matrix product has further conditions: a and c must have dense
+  // rows, b must have dense columns (`transposed` is true), and alignments and strides must be
+  // multiples of 16 bytes.
   bool inVectors(const MatrixLayout& layout, bool transposed, const MatmulShape::Matrix& matrix,
                  int64_t alignment, DType dtype) const {
     if (!isFloat8Product()) return true;
@@ -128,7 +129,7 @@ class Layouting {
     }
   }
 
-  // Describes an operand that is packed or can be used in place.
+  // Describes an operand, with its packed strides if it is packed.
   static MatmulProblem::Side sideOf(int64_t rows, int64_t columns,
                                     const MatmulShape::Matrix& matrix, DType dtype) {
     const MatrixLayout layout = layoutOf(rows, columns, matrix);
@@ -145,8 +146,9 @@ class Layouting {
     problem_.c = sideOf(shape_.m, shape_.n, shape_.c, shape_.c_dtype);
   }
 
-  // Returns the longest batch axis along which the matrices of c do not interleave in memory, or -1
-  // if there is none. If these matrices interleave, some algorithms fail when they run.
+  // Returns the batch axis that a single call of cublasLtMatmul computes: the longest one along
+  // which the matrices of c do not interleave in memory. If they interleave, some algorithms fail
+  // when they run. Returns -1 if there is no such axis.
   std::ptrdiff_t callAxis() const {
     const int64_t span = (shape_.m - 1) * problem_.c.ld + shape_.n;
     std::ptrdiff_t best = -1;
@@ -158,8 +160,9 @@ class Layouting {
     return best;
   }
 
-  // Splits the matrix product into calls. The batch axis callAxis() becomes the batch of a call.
-  // Each index of the other batch axes needs a separate call.
+  // Splits the matrix product into calls. The batches of a call are the indices of the axis
+  // callAxis(), at most kMostBatches of them. Each combination of indices of the other batch axes
+  // needs separate calls.
   void split() {
     int64_t inner = 1;
     if (const std::ptrdiff_t axis = callAxis(); axis >= 0) {
@@ -181,8 +184,8 @@ class Layouting {
         addCall(offsets, begin, std::min(kMostBatches, inner - begin));
       }
     }
-    // The alignments are set last, because addCall() reduces them to the alignments of the least
-    // aligned call.
+    // The alignments are set last, because each addCall() may reduce them: they are those of the
+    // least aligned call.
     for (MatmulProblem& problem : layout_.problems) {
       problem.a.alignment = alignment_.a;
       problem.b.alignment = alignment_.b;

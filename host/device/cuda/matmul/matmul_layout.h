@@ -7,9 +7,9 @@
 namespace heddle::host {
 
 // Describes the packed copy of an operand that cuBLASLt cannot read or write in place. A packed
-// matrix has dense rows. Exception: for f8, the packed b has dense columns, because cuBLASLt
-// requires them. The axes are [batch..., rows, columns], without the batch axes along which the
-// operand is broadcast. Strides are in elements.
+// matrix has dense rows. Exception: a packed b of f8 has dense columns, because cuBLASLt requires
+// them. The axes are [batch..., rows, columns], without the batch axes along which the operand is
+// broadcast. Strides are in elements.
 struct Packing {
   std::vector<int64_t> sizes;
   std::vector<int64_t> strides;         // strides of the operand
@@ -29,7 +29,7 @@ struct MatmulLayout {
     int64_t c = 0;
     size_t problem = 0;  // index in `problems`
   };
-  bool swapped = false;  // true: computes c^T = b^T a^T; the members a and b are then exchanged
+  bool swapped = false;  // true: the layout is that of c^T = b^T a^T, so `a` describes b^T
   // true: k is 0, so every sum is empty. cuBLASLt must still apply the bias and the activation. The
   // packed a and b therefore contain a few zeros per sum.
   bool zeros = false;

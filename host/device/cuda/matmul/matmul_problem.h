@@ -8,8 +8,8 @@
 namespace heddle::host {
 
 // The parameters of one call of cublasLtMatmul, except the addresses. The choice of an algorithm
-// depends only on these parameters and on the kind of device. c[m, n] is row-major; a and b may be
-// transposed. Strides are in elements, alignments in bytes.
+// depends only on these parameters, on the GPU model and on the version of cuBLASLt. c[m, n] is
+// row-major; a and b may be transposed. Strides are in elements, alignments in bytes.
 struct MatmulProblem {
   struct Side {
     DType dtype = DType::F32;
@@ -29,13 +29,13 @@ struct MatmulProblem {
   bool tf32 = false;
   Activation activation = Activation::None;
   int64_t bias_alignment = 0;  // 0: no bias
-  int32_t spare_sms = 0;       // MatmulSpec::spare_sms
+  int32_t spare_sms = 0;       // number of SMs left to concurrent work
   bool operator==(const MatmulProblem&) const = default;
 
   // Returns all members as one line of text, such as "8192 8192 8192 1 bf16 0 8192 ...".
   // parseProblem() parses this text.
   std::string text() const;
-  // Returns dtypes and sizes for messages.
+  // Returns the dtypes and sizes as a text for messages.
   std::string sizes() const;
 };
 

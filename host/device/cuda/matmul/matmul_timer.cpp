@@ -29,9 +29,9 @@ extern "C" __global__ void heddleFill(const __grid_constant__ HeddleFillArgs arg
 }
 )cuda";
 
-// Turns two consecutive random words into numbers: `keep` selects the random bits (sign and
-// mantissa), `set` contains the fixed bits (exponent). The magnitude of each number is at least 0.5
-// and less than 1.
+// Says how random words of 32 bits become numbers. `keep` selects the random bits (sign and
+// mantissa), `set` contains the fixed bits (exponent). Entry 0 is for even words, entry 1 for odd
+// words; they differ for f64. The magnitude of each number is at least 0.5 and less than 1.
 struct Pattern {
   uint32_t keep[2];
   uint32_t set[2];
@@ -63,8 +63,8 @@ int64_t bytesOf(const MatmulProblem::Side& side, int64_t rows, int64_t columns, 
 // Returns the number of words that hold the bytes.
 int64_t wordsOf(int64_t bytes) { return (bytes + 3) / 4; }
 
-// Owns whole words of memory from the device's pool. A failed allocation only sets failed(),
-// because runs also work without a measurement.
+// Owns whole words of memory from the device's pool. If the allocation fails, the constructor does
+// not throw, because runs also work without a measurement. failed() then returns true.
 class TimerMemory {
  public:
   TimerMemory(int64_t bytes, cudaStream_t stream) : stream_(stream) {
@@ -130,7 +130,7 @@ class CudaStopwatch : public AlgorithmStopwatch {
                 const MatmulOperands& operands, cudaStream_t stream)
       : matmul_(matmul), algorithms_(algorithms), operands_(operands), stream_(stream) {}
 
-  // The first call loads the kernel, so only the second one is measured.
+  // The first tryRun() loads the kernel, so only the second one is measured.
   double first(size_t algorithm) override {
     const LtMatmul::Algorithm& each = algorithms_[algorithm];
     cublasStatus_t status = matmul_.tryRun(each, operands_, stream_);

@@ -13,8 +13,8 @@
 namespace heddle::host {
 
 // Measures algorithms for matrix products. The timer allocates all operands, and fills a, b and the
-// bias with random numbers between -1 and 1. Zeros would draw less power, and would allow a higher
-// clock than real data. Thread-safe.
+// bias with random numbers between -1 and 1. With zeros, the GPU would draw less power and run at a
+// higher clock than with real data. Thread-safe.
 class AlgorithmTimer {
  public:
   AlgorithmTimer();
@@ -28,8 +28,8 @@ class AlgorithmTimer {
   // algorithm can run, or if there is not enough memory for the operands.
   // - The measurement takes about half a second if it includes a final. An algorithm that takes
   //   more than 1 ms runs at most ten times before the final.
-  // - The call waits until all work on `stream` is done. No CUDA graph may be captured from the
-  //   stream.
+  // - The call waits until all work on `stream` is done. Do not call it while a CUDA graph is being
+  //   captured from the stream.
   size_t fastest(const LtMatmul& matmul, const MatmulProblem& problem,
                  const std::vector<LtMatmul::Algorithm>& algorithms,
                  const codegen::KernelCompiler& compiler, cudaStream_t stream);
@@ -40,7 +40,8 @@ class AlgorithmTimer {
                    const LtMatmul::Algorithm& algorithm, cudaStream_t stream);
 
  private:
-  // Counts the measurement of a problem. Returns whether kFinals allows a final in it.
+  // Adds a measurement of this problem to `finals_`. Returns whether kFinals allows a final in this
+  // measurement.
   bool mayHaveFinal(MatmulProblem problem);
 
   LazyKernel fill_;

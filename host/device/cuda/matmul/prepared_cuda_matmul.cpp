@@ -46,7 +46,7 @@ PreparedCudaMatmul::PreparedCudaMatmul(int device, cublasLtHandle_t handle, Stri
   masks_[3] = mask(problem.c.alignment);
 }
 
-// Creates the descriptors and selects algorithms. The descriptors state no alignment larger than
+// Creates the descriptors and selects algorithms. The descriptors assume alignments of at most
 // `alignment` bytes.
 PreparedCudaMatmul::Variant PreparedCudaMatmul::bind(int64_t alignment, size_t workspace_bytes,
                                                      const AlgorithmChoices& choices) const {

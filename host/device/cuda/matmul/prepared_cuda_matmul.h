@@ -11,9 +11,9 @@
 namespace heddle::host {
 
 // A matrix product with its descriptors and algorithms. The constructor creates them for the
-// alignments in MatmulSpec::alignment. If an address in run() is less aligned, run() uses other
-// descriptors. The first run with this smaller alignment creates these descriptors. It uses the
-// first algorithm that the heuristic of cuBLASLt proposes.
+// alignments in MatmulSpec::alignment. If an address in run() is less aligned, run() uses
+// descriptors and algorithms for a smaller alignment. The first run that needs them creates them,
+// and takes the first algorithm that the heuristic of cuBLASLt proposes.
 class PreparedCudaMatmul : public PreparedMatmul {
  public:
   // Throws UserError if cuBLASLt has no algorithm for this matrix product. `handle`, `copy` and
@@ -26,7 +26,7 @@ class PreparedCudaMatmul : public PreparedMatmul {
   void run(const MatmulOperands& operands, Stream stream, const Issue& issue) const override;
 
  private:
-  // One call of cublasLtMatmul.
+  // The descriptors and the algorithm of one call of cublasLtMatmul.
   struct Bound {
     LtMatmul matmul;
     LtMatmul::Algorithm algorithm;
@@ -54,7 +54,8 @@ class PreparedCudaMatmul : public PreparedMatmul {
   MatmulLayout layout_;
   int64_t library_bytes_ = 0;
   bool packs_ = false;
-  uintptr_t masks_[4];        // address bits that are 0 if a, b, bias and c are aligned as expected
+  uintptr_t masks_[4];        // for a, b, bias and c: the address bits that are 0 if the operand is
+                              // aligned as expected
   Variant aligned_;           // for operands that are aligned as expected
   mutable Fallback less_[2];  // for operands with 16-byte alignment, and with any alignment
 };
