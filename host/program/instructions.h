@@ -20,13 +20,15 @@ namespace heddle::host {
 // the program, called slots. docs/host_instructions.md describes grammar and meaning. Each struct
 // ends with its mnemonic and its kind.
 
-// Allocates stream-ordered memory for the slot, with the size and axis order of the slot's type.
+// Allocates stream-ordered memory for the slot, with the allocated sizes and the axis order of the
+// slot (host/program/program.h).
 struct Allocate {
   SlotId out;
   StreamId stream = kCallerStream;
   // The slot gets the memory of the first tensor in this list that is available. The value of this
-  // tensor is lost. An input is available if the run donates it (RunOptions::donated). Memory is
-  // available only once. If no tensor is available, the instruction allocates new memory.
+  // tensor is lost. An input is available if the run donates it (RunOptions::donated), and a tensor
+  // that the program allocated always is. Once an Allocate has taken the memory of a tensor, this
+  // tensor is no longer available. If no tensor is available, the instruction allocates new memory.
   std::vector<SlotId> reuse = {};
   bool operator==(const Allocate&) const = default;
   static constexpr std::string_view kMnemonic = "allocate";
@@ -57,9 +59,10 @@ struct Evaluate {
 };
 
 // Launches a kernel. The slots are in the order of the inputs and outputs of Kernel::segment. The
-// plan of a run chooses candidate, grid and workspace for the sizes of the run. Exception: the
-// program may name the candidate (Kernel::candidate). An output slot may also be an input if the
-// kernel may work in place. Otherwise the run throws UserError before it starts.
+// plan of a run chooses grid, workspace and candidate (one of several ways to compute the kernel)
+// for the sizes of the run. Exception: the program may name the candidate (Kernel::candidate). An
+// output slot may also be an input if the kernel may work in place. If it may not, the run throws
+// UserError before it starts.
 struct LaunchKernel {
   KernelId kernel;
   std::vector<SlotId> inputs;
@@ -120,7 +123,8 @@ struct Communicate {
   std::optional<SlotId> recv_counts = {};
   // Selects SMs or copy engines for the collective, and limits the number of SMs.
   comm::Carrier carrier = {};
-  // Further pairs, only if mayGroup(kind). No pair may write to memory that another pair uses.
+  // Further buffers that the collective transfers, only if mayGroup(kind). No pair may write to
+  // memory that another pair uses.
   struct Pair {
     SlotId in;
     SlotId out;
