@@ -12,7 +12,7 @@ namespace heddle::host {
 // The passes split matrix products and collectives into chunks of rows. A chunk is moved by NCCL
 // kernels or by a copy channel, which uses the copy engines of the GPUs (comm::Carrier).
 //
-// The source of each value is one of these:
+// The comment of a value names its source by one of these words, or gives the measurements:
 //   nominal  a typical value; the comment names a measurement or data sheet to compare it with
 //   fitted   chosen so that the model predicts the times in the file `chunks` (see below)
 //   rule     a limit that keeps the passes cheap, or a copy of a limit elsewhere
