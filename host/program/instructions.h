@@ -107,8 +107,9 @@ struct Copy {
 //          ranks allocate equal sizes, so the counts are equal on all ranks.
 // Buffers: before a Wait on the token, no instruction may write `in` or access `out`. A slot that
 //          only the root needs may be undefined on all ranks except the root.
-// Order:   each rank's part is contiguous. A gathered or scattered axis, and both axes that an
-//          all-to-all splits and joins, must therefore be outermost in memory.
+// Order:   the elements that one rank contributes or gets are contiguous in memory. A gathered or
+//          scattered axis must therefore be outermost in memory. The same holds for the two axes
+//          that an all-to-all splits and joins.
 struct Communicate {
   comm::CollectiveKind kind;  // never Recv; Send: the root of a team of two sends to the other rank
   SlotId out;                 // kNoSlot for a Barrier
@@ -117,14 +118,16 @@ struct Communicate {
   std::optional<ReduceOp> reduce;
   StreamId stream = kCallerStream;
   TokenId token;
-  std::optional<Size> root = {};  // rank in the team, equal on all its ranks; nullopt: no root
+  // The rank of the root in the team. All ranks of the team must have the same root. nullopt: the
+  // kind has no root.
+  std::optional<Size> root = {};
   // Only in an AllToAllV: list slots with one count per rank of the team, filled by ReadBack.
   std::optional<SlotId> send_counts = {};
   std::optional<SlotId> recv_counts = {};
   // Selects SMs or copy engines for the collective, and limits the number of SMs.
   comm::Carrier carrier = {};
-  // Further buffers that the collective transfers, only if mayGroup(kind). No pair may write to
-  // memory that another pair uses.
+  // Further pairs of buffers, which the same collective transfers; only if mayGroup(kind). No pair
+  // may write to memory that another pair uses.
   struct Pair {
     SlotId in;
     SlotId out;

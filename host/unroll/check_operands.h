@@ -28,13 +28,13 @@ void checkLibrary(const Program& program, const CallLibrary& x, const UnrolledSt
 // Does not check a launch whose outputs are all empty.
 void checkLaunch(const Fusion& segment, const UnrolledStep& step);
 // Returns the values of the symbols in the sizes of a kernel for one launch. The symbols of a
-// kernel are separate from those of the program, even if they have the same names:
-// - First the function tries `program`, the values of the program's symbols. If all operands then
-//   have their declared sizes, the kernel has these values.
-// - Otherwise the values follow from the sizes of the operands. A symbol that these sizes do not
-//   determine has no value.
-// - If the operands contradict the sizes that the kernel declares, no symbol has a value.
-// Returns `program` itself, to avoid a copy, or fills `own` and returns it.
+// kernel are separate from those of the program, but usually have the same names and values. The
+// function therefore tries `program` first, the values of the program's symbols:
+// - If all operands then have the sizes that the kernel declares, returns `program` itself, to
+//   avoid a copy.
+// - Otherwise computes the values from the sizes of the operands, stores them in `own` and returns
+//   `own`. A symbol that these sizes do not determine has no value. If the operands contradict the
+//   declared sizes, `own` is empty.
 const SizeBindings& sizesInside(const Fusion& segment, const UnrolledStep& step,
                                 const SizeBindings& program, SizeBindings& own);
 // Returns the guards of a kernel that contain only symbols with values in `sizes`.

@@ -20,8 +20,8 @@ namespace heddle::host {
 // inputs.
 using LateInputs = std::map<std::string, int32_t>;
 
-// Returns the late inputs of a program without calls. An input %n is late if all of these
-// conditions hold:
+// Returns the late inputs of a program, which must not contain Calls. An input %n is late if all of
+// these conditions hold:
 // - It occurs only in bounds of slices and in guards with <=. Each of these sizes is linear in %n,
 //   as in rows - 2*%n, and contains no other late scalar.
 // - The number of elements of each slice does not depend on it.
