@@ -58,7 +58,7 @@ struct CostConstants {
   // GPUs, one allreduce, allgather or reduce-scatter of 16 KiB takes 17 to 23 us
   // (2-x-nvidia-h200_2026-11-22.json, 4-x-nvidia-h200_2026-11-22.json).
   double post_seconds = 2e-5;
-  // Seconds that the ranks of a copy channel need to synchronise before each copy. Fitted.
+  // Seconds that one synchronisation of the ranks of a copy channel takes. Fitted.
   double meet_seconds = 3e-6;
 
   // --- units -------------------------------------------------------------------------------------
