@@ -14,8 +14,8 @@ Alias::Slice sliceOf(const Expression& slice);
 Alias::Slice sliceOf(const Fusion& fusion, const Cat& cat, const Cat::Piece& piece);
 
 // Finds the values of a segmented fusion that are stored as slices of the result of a cat. A cat is
-// a tensor into which other groups write their results, the pieces. `segmented` must outlive the
-// object.
+// a tensor into which other groups (ir/segment/segment.h) write their results, the pieces.
+// `segmented` must outlive the object.
 class CatSlices {
  public:
   explicit CatSlices(const SegmentedFusion& segmented);

@@ -94,8 +94,8 @@ class Lowering {
     return needed;
   }
 
-  // Returns whether the expression belongs to a group that computes it. A cat that only stores its
-  // pieces computes nothing.
+  // Returns whether the expression belongs to a group that computes it. A cat only stores its
+  // pieces, so it computes nothing.
   bool computesWithScalars(ExprId id) const {
     const int group = segmented_.group_of[id];
     return group >= 0 && !segmented_.groups[group].cat;

@@ -31,8 +31,8 @@ struct Exchange {
 //   %out_tiles     the same elements and axes, in the memory order of %out
 //   %out           view of %out_tiles: the ranks and the joined axis become one axis, and the
 //                  padding is left out. %out_apart and %out_padded are the views between them
-// `names` contains the names of all slots of the program, also of those that do not exist yet. The
-// function adds the names of the new slots.
+// `names` contains the names that slots of the program have or will get. The function adds the
+// names of the new slots.
 void appendExchange(Program& program, UniqueNames& names, const Exchange& exchange);
 
 }  // namespace heddle::host

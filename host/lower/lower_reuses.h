@@ -22,7 +22,7 @@ namespace heddle::host {
 //   asks the caller for it. Exception: if a view reshapes %w, %w must have no padding.
 //
 // Requires that program.inputs and program.outputs have the slots of the fusion's inputs and
-// outputs, and that the allocations of all slots are final. `job_size` is the number of ranks.
+// outputs, and that Slot::alloc of all slots is final. `job_size` is the number of ranks.
 inline constexpr const char* kKeptSuffix = "_kept";
 void appendReuses(Program& program, UniqueNames& names, const Fusion& fusion, int64_t job_size);
 

@@ -80,8 +80,9 @@ class WaitingBuffers {
 };
 
 // Frees the buffers that instructions at the top level allocate. The first loop finds the last use
-// of each buffer, and the instructions that the author has ordered. The last loop needs both: it
-// frees a buffer as soon as its last use has been visited and stream 0 is ordered after all uses.
+// of each buffer, and the buffers that an instruction ordered by the author uses. The author frees
+// these buffers. The last loop frees each other buffer as soon as its last use has been visited and
+// stream 0 is ordered after all uses.
 Program freeAtTop(Program program) {
   const BufferAccesses items = bufferAccessesOf(program);
   StreamOrder order(program, items);

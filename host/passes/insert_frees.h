@@ -5,11 +5,11 @@
 namespace heddle::host {
 
 // Inserts a Free for every buffer that the program allocates and does not return. Run this after
-// all other passes. If it ran before insertSync(), insertSync() would order streams only because of
-// the Free instructions.
+// insertSync(). Otherwise insertSync() would also order streams where only a Free needs the order.
 //   A buffer that is allocated at the top level is freed on stream 0. The Free is at the first
-//     position at which stream 0 is ordered after all uses of the buffer. If there is no such
-//     position, the Free is at the end of the program, and verify() reports the missing order.
+//     position after the last use at which stream 0 is ordered after all uses of the buffer. If
+//     there is no such position, the Free is at the end of the program, and verify() reports the
+//     missing order.
 //   A buffer that the body of a loop or branch allocates is freed in this body, on stream 0.
 //
 // The author of the program must free the following buffers:

@@ -87,8 +87,8 @@ class SyncInserter {
   void wait(const StreamOrder::Done& done, StreamId stream, size_t at) {
     if (done.post >= 0) {
       const TokenId token = order_.tokenOf(done.post);
-      // The token is invalid if another operation has been posted with it and without a Wait in
-      // between. verify() reports this error.
+      // The token is invalid if a later operation has been posted with it. A Wait can then no
+      // longer wait for this operation, and verify() reports the missing order.
       if (!token.valid()) return;
       before_[at].push_back({Wait{token, stream}});
     } else {

@@ -5,16 +5,15 @@
 namespace heddle::host {
 
 // Inserts missing synchronisation between streams. Two instructions conflict if they access the
-// same memory and at least one of them writes. If two top-level instructions on different streams
-// conflict, the pass orders the later one after the earlier one:
+// same memory and at least one of them writes. If two top-level instructions conflict and are not
+// ordered yet, the pass orders the later one after the earlier one:
 //   If the earlier instruction posts an operation, the pass inserts a Wait before the later one.
 //   Otherwise it inserts a RecordEvent after the earlier instruction, and a WaitEvent before the
 //     later one.
 // The end of the program on stream 0 is ordered after all work on other streams in the same way.
-// The work of the caller on the inputs counts as an instruction at the beginning of stream 0. The
-// pass inserts nothing between two instructions that are already ordered. Run it after
-// assignStreams() and sinkWaits(). A program does not change if its author has ordered one of its
-// instructions (Item::opaque in host/passes/analysis/buffer_accesses.h).
+// The work of the caller on the inputs counts as an instruction at the beginning of stream 0. Run
+// the pass after assignStreams() and sinkWaits(). A program does not change if its author has
+// ordered one of its instructions (Item::opaque in host/passes/analysis/buffer_accesses.h).
 Program insertSync(Program program);
 
 }  // namespace heddle::host

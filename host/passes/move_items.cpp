@@ -30,7 +30,9 @@ class ItemOrder {
   }
 
   // Calls work(other) for each item that may depend on `item`, and for each item on which `item`
-  // may depend. May call work() several times for one item, and also for `item` itself.
+  // may depend. Exception: of the items that depend on `item` only because both are posts, calls
+  // work() only for the last one before `item`. May call work() several times for one item, and
+  // also for `item` itself.
   template <class Work>
   void forNeighbours(size_t item, const Work& work) const {
     const auto forAll = [&](const std::vector<size_t>& others) {
@@ -48,7 +50,7 @@ class ItemOrder {
       if (role.defines) forAll(users.reading);
     });
     forEachToken(x.op, [&](TokenId token, FieldRole) { forAll(by_token_.at(token)); });
-    // Posts never pass each other, so each depends on the last one before it.
+    // Every post depends on the last post before it, which in turn depends on all earlier posts.
     const auto post = std::lower_bound(posts_.begin(), posts_.end(), item);
     if (kindOf(x.op) == InstructionKind::Post && post != posts_.begin()) work(*(post - 1));
   }

@@ -49,11 +49,12 @@ Program plain(Program program, const PassOptions&) {
 constexpr Pass kFirst = {"inline_calls", &plain<expandCalls>, false, Legal::Order,
                          "the other passes see every access"};
 
-// The pass chunk_collectives is the second pass, because it splits only collectives that are not
-// joined with others, in programs that use one stream. If the sizes of a run decide whether the
-// rows divide into chunks, there are two versions of the program: split and unsplit. The later
-// passes run on both, and each run selects one of them. The sizes that verify() tries may not
-// divide into chunks, so only the structure of the split version is verified.
+// The pass chunk_collectives runs before coalesce_collectives and assign_streams, because it splits
+// only collectives that are not joined with others, in programs that use one stream. If the sizes
+// of a run decide whether the rows divide into chunks, there are two versions of the program: split
+// and unsplit. The later passes run on both, and each run selects one of them. The sizes that
+// verify() tries may not divide into chunks, so only the structure of the split version is
+// verified after each pass.
 constexpr std::string_view kChunks = "chunk_collectives";
 
 constexpr Pass kOrdering[] = {

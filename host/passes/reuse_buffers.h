@@ -4,11 +4,11 @@
 
 namespace heddle::host {
 
-// Decides which values may reuse the memory of other values, and lists these other values in
-// Allocate::reuse. The old value must be dead: every access to it, on all streams and by all
-// collectives, happens before each access to the new value. Exception: a kernel that reads the old
-// value may write the new one, if both have the same type, padding and memory order, and the
-// kernel may work in place (codegen/plan/in_place.h).
+// Finds for each new value the old values whose memory it may take, and lists these old values in
+// Allocate::reuse of the new one. An old value must be dead: every access to it, on all streams and
+// by all collectives, happens before each access to the new value. Exception: a kernel that reads
+// the old value may write the new one, if both have the same type, padding and memory order, and
+// the kernel may work in place (codegen/plan/in_place.h).
 //
 // A list contains up to kMostDonated inputs, which a run uses if the caller donates them. At most
 // one tensor that the program allocates follows them. Every tensor of the list has as many bytes as

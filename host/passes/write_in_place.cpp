@@ -22,14 +22,14 @@ namespace {
 struct CopiedOutput {
   size_t output;
   ReusedInput reuse;
-  size_t copy;                  // index of the copy
-  SlotId value;                 // the slot that it copies
+  size_t copy;                  // index of the Copy to the input
+  SlotId value;                 // the operand of this Copy
   std::string name;             // the name that the user gave the value, without '%'
   SlotId buffer = kNoSlot;      // the slot that an Allocate defines; kNoSlot: there is none
   size_t allocate = 0;          // index of the Allocate
   std::string why_copied = {};  // "": the output can be written in place
-  // The instructions that must read the input before the first write to the buffer, which is the
-  // target. nullopt: the output is copied for another reason.
+  // The instructions that must read the input before the first write to the buffer, which is
+  // ItemMove::target. nullopt: the output is copied for another reason.
   std::optional<ItemMove> readers = {};
 };
 

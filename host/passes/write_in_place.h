@@ -12,11 +12,12 @@ namespace heddle::host {
 // makes the buffer a view of the input (`%w1 = alias %w`) and removes the copy, if all of these
 // conditions hold:
 // - One Allocate at the top level creates the buffer, and the output is the complete buffer. No
-//   loop or branch accesses it. Other outputs may be this buffer or views of it. They then are
-//   views of the input.
+//   loop or branch accesses the buffer. Other outputs may be this buffer or views of it. Such an
+//   output becomes a view of the input.
 // - No earlier output has made the buffer a view of another input.
-// - No instruction reads the input after the first write to the buffer. The pass first moves
-//   instructions that read the input before this write, if they do not depend on the write.
+// - No instruction reads the input after the first write to the buffer. The pass first moves the
+//   instructions that read the input to positions before this write, if they do not depend on the
+//   write.
 // - If the instruction that writes first also reads the input, it is a kernel that reads and writes
 //   the complete input. This kernel may work in place (codegen/plan/in_place.h).
 // - No instruction needs the layout of the buffer's type (needsLayout() of

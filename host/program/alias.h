@@ -43,8 +43,8 @@ struct Alias {
   struct Shard {
     bool operator==(const Shard&) const = default;
   };
-  // Leaves out padding. Along each axis, `out` has the smaller one of two allocated sizes: the size
-  // in its slot (Slot::alloc), and the size of `in`.
+  // Leaves out padding. The declaration of `out` gives its sizes. Along each axis, the allocated
+  // size of `out` is the smaller one of the declared allocated size and that of `in`.
   struct Unpad {
     bool operator==(const Unpad&) const = default;
   };
@@ -53,8 +53,8 @@ struct Alias {
     std::vector<int64_t> axes;  // ascending: the axes of `out` that `in` does not have
     bool operator==(const Expand&) const = default;
   };
-  // Selects the elements with equal indices along two axes of `in`. In `out`, one last axis
-  // replaces these two axes.
+  // Selects the elements with equal indices along two axes of `in`. `out` lacks these two axes. Its
+  // last axis is the diagonal.
   struct Diagonal {
     int64_t first;
     int64_t second;

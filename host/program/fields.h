@@ -45,7 +45,7 @@ enum class FieldKind : uint8_t {
   Kernel,     // KernelId
   StreamUse,  // StreamId
   Size,       // Size, or a type that contains sizes
-  Operand,    // a size, a slot or a constant
+  Operand,    // Evaluate::expression or a Predicate: contains sizes, slots and constants
   Team,       // Team
   LoopIndex,  // the name of the index that a For declares
   Body,       // std::vector<Instruction>

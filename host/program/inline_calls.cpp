@@ -149,9 +149,9 @@ class Inliner {
     });
   }
 
-  // Maps the symbols of the callee. The first axis whose extent is only a symbol gives the symbol
-  // its value. All other axes are compared by guards. The guards are created after all values are
-  // known, because a guard may contain a symbol that a later input determines.
+  // Maps the symbols of the callee. The first input axis whose extent is a single symbol gives this
+  // symbol its value. All other axes of inputs are compared by guards. The guards are created after
+  // all values are known, because a guard may contain a symbol that a later input determines.
   void bindSymbols(const Program& callee, const Call& call) {
     symbols_.clear();
     for (const auto& [symbol, value] : callee.size_defaults) symbols_[symbol] = Size(value);
@@ -189,8 +189,9 @@ class Inliner {
     });
   }
 
-  // Maps the scalars that decide sizes of the callee. Their values must be known before the run, so
-  // the call must pass inputs of the caller.
+  // Maps the symbols of the inputs whose values decide sizes of the callee. Sizes must be known
+  // before the run, and only values of inputs are. The call must therefore pass inputs of the
+  // caller.
   void bindScalars(const Program& callee, const Call& call) {
     const std::set<std::string>& used = scalarsOf(callee);
     if (used.empty()) return;
@@ -208,7 +209,7 @@ class Inliner {
     }
   }
 
-  // Returns scalarSymbolsOf(callee).
+  // Returns scalarSymbolsOf(callee). Computes it once per callee.
   const std::set<std::string>& scalarsOf(const Program& callee) {
     const auto [found, is_new] = scalars_.try_emplace(&callee);
     if (is_new) found->second = scalarSymbolsOf(callee);
@@ -280,8 +281,9 @@ class Inliner {
     return renamed;
   }
 
-  // All calls of a program share its kernels. If scalars decide sizes of the program, each call has
-  // its own kernels, because the sizes in their segments differ.
+  // Adds the kernels of the callee to the caller, once for all calls of the callee. Exception: if
+  // inputs decide sizes of the callee, each call adds its own kernels, because the sizes in their
+  // segments may differ.
   IdVector<KernelId, KernelId> kernelsOf(const Program& callee) {
     if (!scalarsOf(callee).empty()) return appendKernels(callee);
     const auto [found, is_new] = kernels_.try_emplace(&callee);

@@ -20,13 +20,15 @@ namespace heddle::host {
 // the program, called slots. docs/host_instructions.md describes grammar and meaning. Each struct
 // ends with its mnemonic and its kind.
 
-// Allocates stream-ordered memory for the slot, with the size and axis order of the slot's type.
+// Allocates stream-ordered memory for the slot, with the allocated sizes and the axis order of the
+// slot (host/program/program.h).
 struct Allocate {
   SlotId out;
   StreamId stream = kCallerStream;
   // The slot gets the memory of the first tensor in this list that is available. The value of this
-  // tensor is lost. An input is available if the run donates it (RunOptions::donated). Memory is
-  // available only once. If no tensor is available, the instruction allocates new memory.
+  // tensor is lost. An input is available if the run donates it (RunOptions::donated), and a tensor
+  // that the program allocated always is. Once an Allocate has taken the memory of a tensor, this
+  // tensor is no longer available. If no tensor is available, the instruction allocates new memory.
   std::vector<SlotId> reuse = {};
   bool operator==(const Allocate&) const = default;
   static constexpr std::string_view kMnemonic = "allocate";
@@ -57,9 +59,10 @@ struct Evaluate {
 };
 
 // Launches a kernel. The slots are in the order of the inputs and outputs of Kernel::segment. The
-// plan of a run chooses candidate, grid and workspace for the sizes of the run. Exception: the
-// program may name the candidate (Kernel::candidate). An output slot may also be an input if the
-// kernel may work in place. Otherwise the run throws UserError before it starts.
+// plan of a run chooses grid, workspace and candidate (one of several ways to compute the kernel)
+// for the sizes of the run. Exception: the program may name the candidate (Kernel::candidate). An
+// output slot may also be an input if the kernel may work in place. If it may not, the run throws
+// UserError before it starts.
 struct LaunchKernel {
   KernelId kernel;
   std::vector<SlotId> inputs;
@@ -104,8 +107,9 @@ struct Copy {
 //          ranks allocate equal sizes, so the counts are equal on all ranks.
 // Buffers: before a Wait on the token, no instruction may write `in` or access `out`. A slot that
 //          only the root needs may be undefined on all ranks except the root.
-// Order:   each rank's part is contiguous. A gathered or scattered axis, and both axes that an
-//          all-to-all splits and joins, must therefore be outermost in memory.
+// Order:   the elements that one rank contributes or gets are contiguous in memory. A gathered or
+//          scattered axis must therefore be outermost in memory. The same holds for the two axes
+//          that an all-to-all splits and joins.
 struct Communicate {
   comm::CollectiveKind kind;  // never Recv; Send: the root of a team of two sends to the other rank
   SlotId out;                 // kNoSlot for a Barrier
@@ -114,13 +118,16 @@ struct Communicate {
   std::optional<ReduceOp> reduce;
   StreamId stream = kCallerStream;
   TokenId token;
-  std::optional<Size> root = {};  // rank in the team, equal on all its ranks; nullopt: no root
+  // The rank of the root in the team. All ranks of the team must have the same root. nullopt: the
+  // kind has no root.
+  std::optional<Size> root = {};
   // Only in an AllToAllV: list slots with one count per rank of the team, filled by ReadBack.
   std::optional<SlotId> send_counts = {};
   std::optional<SlotId> recv_counts = {};
   // Selects SMs or copy engines for the collective, and limits the number of SMs.
   comm::Carrier carrier = {};
-  // Further pairs, only if mayGroup(kind). No pair may write to memory that another pair uses.
+  // Further pairs of buffers, which the same collective transfers; only if mayGroup(kind). No pair
+  // may write to memory that another pair uses.
   struct Pair {
     SlotId in;
     SlotId out;

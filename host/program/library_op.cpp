@@ -53,9 +53,10 @@ void expectType(const OpDef& op, const Slot& slot, DType dtype) {
                     name(slot.tensor.dtype), name(dtype));
 }
 
-// Checks an op that processes lines along an axis, such as a scan. Each rank needs full lines, so
-// no operand may be sharded along the axis. Exception: the tensor into which a scatter writes may
-// be sharded along the axis if the result has the same sharding.
+// Checks an op that processes lines along an axis, such as a scan. A line is a list of elements
+// whose indices differ only along this axis. Each rank needs full lines, so no tensor of the call
+// may be sharded along the axis. Exception: the first operand and the result of a scatter may be,
+// if both have the same sharding along the axis.
 void verifyLines(const Program& program, const OpDef& op, const CallLibrary& call) {
   const int64_t axis = libraryAxis(call);
   const Slot& out = program.slots[call.outputs[0]];

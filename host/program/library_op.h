@@ -13,10 +13,10 @@ namespace heddle::host {
 // - `attention` of (q, k, v): o = softmax(q k^T scale) v. A call may have a second result, the
 //   log-sums: the log-sum-exp of each row of q k^T scale (f32, the axes of o except the last one).
 // - `attention_backward` of (g, q, k, v): the gradients (dq, dk, dv), where g is the gradient of
-//   the result of `attention`. A call may have two more operands: the results o and
-//   log-sums of the `attention` call. Otherwise `attention_backward` computes them again.
-// A fusion has no op for the two attention functions, but expresses each of them by several ops
-// (ir/segment/attention/attention.h).
+//   the result of `attention`. A call may have two more operands: the results o and log-sums of the
+//   `attention` call. Without these operands, `attention_backward` computes both again.
+// A fusion has no op for the two attention functions. In a fusion, several ops together compute an
+// attention or its backward (ir/segment/attention/attention.h).
 
 // Returns the op of a library function, or nullptr if there is no such function.
 const OpDef* findLibraryOp(std::string_view name);
@@ -36,9 +36,9 @@ std::string noLibraryFunction(std::string_view name);
 std::string libraryArgumentsOf(const OpDef& op);
 
 // Checks the function, its attributes, and the numbers of operands and results. Also checks dtypes,
-// numbers of axes and shardings. For a matrix product, it checks only that the result has the dtype
-// of the attribute `dtype`, if the call has this attribute. Throws UserError that says what is
-// legal. checkLibrary() of host/unroll/check_operands.h checks the sizes later.
+// numbers of axes and shardings. Exception: of the types of a matrix product, it checks only the
+// dtype of the result, and only if the call has the attribute `dtype`. Throws UserError that says
+// what is legal. checkLibrary() of host/unroll/check_operands.h checks the sizes later.
 void verifyLibrary(const Program& program, const CallLibrary& call);
 
 // The next four functions return an attribute of a call that verifyLibrary() has accepted.

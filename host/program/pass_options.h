@@ -20,7 +20,7 @@ struct PassOptions : heddle::PassOptions {
   static constexpr int64_t kMostChunks = 64;
   int64_t chunks = kAutoChunks;
   // Sizes for the cost model, by symbol. For all other symbols, the cost model uses the defaults of
-  // the program.
+  // the program. A symbol without a default counts as 4096.
   SizeBindings chunk_sizes = {};
 };
 

@@ -9,8 +9,9 @@
 namespace heddle::host {
 namespace {
 
-// Returns a copy in which slots, tokens and events are numbered in the order of the text. Two
-// programs that differ only in these numbers become equal.
+// Returns a copy with the ids that the program gets when it is printed and parsed: the inputs are
+// the first slots, and tokens and events are numbered in the order of their first use. The copies
+// of two programs that differ only in these ids are equal.
 Program canonical(const Program& program) {
   Program out = program;
   IdVector<SlotId, SlotId> slot_of(program.slots.size());

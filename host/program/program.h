@@ -59,7 +59,8 @@ struct Kernel {
 };
 
 // Says that an output of the program is stored in the memory of an input, as in `-> (%w1 in %w)`.
-// The output must be the complete input, in the memory layout of the caller's tensor.
+// At the end of the program, the slot of the output must name the complete memory of the input,
+// with the sizes and strides of the caller's tensor.
 struct ReusedInput {
   SlotId input;
   // true (`in!`): the pass write_in_place must remove the copy to the input. If it cannot, it
@@ -77,8 +78,8 @@ struct Program {
   IdVector<EventId, std::string> events;  // names without '!'
   std::vector<SlotId> inputs;
   std::vector<SlotId> outputs;
-  // By position of the output: the input whose memory the output reuses. No entry: the output has
-  // memory of its own, or is a view.
+  // Key: the index of an output in `outputs`. Value: the input in whose memory the output is
+  // stored. No entry: the output has memory of its own, or is a view.
   std::map<size_t, ReusedInput> reuses;
   std::vector<std::pair<std::string, int64_t>> size_defaults;  // (symbol, default value)
   std::vector<SizeGuard> guards;  // conditions on sizes, which every run checks
@@ -94,7 +95,7 @@ struct Program {
 };
 
 // Returns the symbols such as `%n` (ir/base/size.h) that occur in sizes of slots, instructions,
-// guards and kernels. Such a symbol stands for the value of an input. Does not visit callees.
+// guards and kernels. The symbol `%n` stands for the value of the input %n. Does not visit callees.
 std::set<std::string> scalarSymbolsOf(const Program& program);
 
 // Returns whether two programs are equal. Ignores the line numbers of instructions. Also ignores
@@ -124,7 +125,7 @@ struct Access {
 std::vector<Access> accessesOf(const Op& op);
 std::optional<StreamId> streamOf(const Op& op);    // nullopt: the instruction has no stream
 const Team* teamOf(const Op& op);                  // nullptr: the instruction has no team
-std::optional<TokenId> postedToken(const Op& op);  // nullopt: the instruction posts no token
+std::optional<TokenId> postedToken(const Op& op);  // nullopt: the instruction defines no token
 std::vector<Size> sizesOf(const Op& op);           // without the sizes in bodies
 std::string_view mnemonic(const Op& op);           // "allocate", "launch", ...
 InstructionKind kindOf(const Op& op);

@@ -35,7 +35,7 @@ bool communicatesAnywhere(const Program& program) {
 bool hasMatmuls(const Program& program) {
   bool found = false;
   forEachInstruction(program.body, [&](const Instruction& instruction, InstructionIndex) {
-    // Every matrix product is a library call: no kernel is generated for it.
+    // Every matrix product is a library call: no kernel contains one.
     const auto* call = std::get_if<CallLibrary>(&instruction.op);
     found = found || (call != nullptr && findLibraryOp(call->function)->kind == OpKind::Matmul);
   });

@@ -13,9 +13,10 @@ namespace heddle::host {
 std::vector<int> teamMembers(const Team& team, const Meshes& meshes, int64_t rank, int64_t ranks);
 
 // Returns whether the program contains an instruction in which other ranks take part: a collective,
-// a send or a receive.
+// a send or a receive. Does not visit Program::callees.
 bool communicatesAnywhere(const Program& program);
-// Returns whether the program contains a library call for a matrix product.
+// Returns whether the program contains a library call for a matrix product. Does not visit
+// Program::callees.
 bool hasMatmuls(const Program& program);
 
 }  // namespace heddle::host

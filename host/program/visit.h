@@ -130,15 +130,18 @@ struct Renaming {
 // `renaming.slot` in the order of the text form.
 void rename(Instruction& instruction, const Renaming& renaming);
 
-// Replaces every Call by the body of the called program. Slot %x of program p becomes %p.x. Tokens,
-// events, kernels and loop indices of that program get new names if their names already exist.
-// Throws UserError in these cases:
+// Replaces every Call by the body of the called program. Slot %x of program p becomes %p.x, with a
+// number appended if this name already exists. Scalar inputs and outputs of p become the slots that
+// the Call names. Tokens, events, kernels and loop indices of p get new names if their names
+// already exist. Throws UserError in these cases:
 // - A called program does not exist.
 // - The number of operands or results, or the type of an operand, does not fit the called program.
 // - The result would have more than 200,000 instructions, or more than 200,000 slots and kernels
 //   together.
-// - A scalar decides sizes of the called program, and its operand is not an input of `program`.
-// - The operands and results of a Call would give a scalar of the called program two slots.
+// - An input of the called program decides sizes, and the Call does not pass an input of `program`
+//   for it.
+// - The Call names two different slots for one scalar of the called program, for example one as
+//   input and one as output.
 // - A Call and an instruction of the called program are restricted to different meshes.
 Program inlineCalls(const Program& program);
 

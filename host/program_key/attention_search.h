@@ -9,9 +9,10 @@
 
 namespace heddle::host {
 
-// The attentions of a fusion that a library may compute. Dead values are removed before the search,
-// as in the lowering. The reason: the search rejects an attention if a value outside of the
-// attention reads one of its intermediate values. A dead reader must not have this effect.
+// The attentions of a fusion that a library may compute. The constructor removes dead values before
+// the search, as the passes of a compilation do. The reason: the search rejects an attention if a
+// value outside of the attention reads one of its intermediate values. A dead reader must not have
+// this effect.
 class AttentionSearch {
  public:
   AttentionSearch() = default;

@@ -20,7 +20,7 @@ class InstructionParser {
 
   // Parses instructions up to and including the closing brace.
   std::vector<Instruction> body();
-  // Returns the slot with the name in `at`. Throws UserError if it is not declared.
+  // Returns the slot whose name is the text of `at`. Throws UserError if it is not declared.
   SlotId slotNamed(const Token& at) const;
   // Returns the names of the called programs, each once, in the order of their first calls.
   const std::vector<Token>& called() const { return called_; }

@@ -10,7 +10,8 @@ namespace heddle::host {
 
 // Returns the text of a complete host program: first the programs that it calls, then the program
 // itself, each with its meshes and its kernels. No information is lost:
-//   sameProgram(p, parseProgram(print(p))) is true for every program p.
+//   sameProgram(p, parseProgram(print(p))) is true for every program p that verify()
+//   (host/verify/verify.h) accepts and that calls each of its callees.
 //   print(parseProgram(x)) == x for every text x that print() has returned.
 std::string print(const Program& program);
 // Returns the text of one instruction, on one line. The text of a For or If has no bodies.

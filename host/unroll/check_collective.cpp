@@ -73,7 +73,8 @@ class CollectiveChecker {
         collectiveName(x_.kind), position_.size, in, out);
   }
 
-  // Checks that the larger side consists of equal parts, one for each rank that has a part.
+  // Checks that the larger side consists of equal parts, one for each rank that has a part. In an
+  // all-to-all, the sides have equal sizes, and the operand is checked.
   void parts() const {
     const bool exchanges = x_.kind == CollectiveKind::AllToAll;
     const View& whole = isGathered() ? out_ : in_;
@@ -100,10 +101,10 @@ class CollectiveChecker {
         collectiveName(x_.kind), in_.byte_offset, in_end, out_.byte_offset, out_end);
   }
 
-  // Checks two properties. The axis along which the two sides differ is outermost in the memory of
-  // the larger side. All other axes have the same strides on both sides. An all-to-all has other
-  // rules (partsInOrder(), besideParts()). If the two sides have different numbers of axes, only an
-  // all-to-all is checked.
+  // Checks two properties. The axis along which the sizes of the two sides differ is outermost in
+  // the memory of the larger side. All other axes have the same strides on both sides. An
+  // all-to-all has other rules (partsInOrder(), besideParts()). If the two sides have different
+  // numbers of axes, only an all-to-all is checked.
   void memoryOrder() const {
     const TensorDesc& in = in_.desc;
     const TensorDesc& out = out_.desc;

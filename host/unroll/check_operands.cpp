@@ -20,7 +20,7 @@ int64_t allocated(const TensorDesc& desc) {
 }
 
 // Checks that the tensor has the memory order and contiguity that the type of the input declares.
-// Ignores axes of one element.
+// Ignores axes of one element, and axes with the stride 0 that are not declared contiguous.
 void checkObserved(const Slot& slot, const Layout::Observed& observed, const TensorDesc& got) {
   int64_t inner = 1;  // the stride that the axis has if it is contiguous
   int64_t previous = 0;
@@ -221,8 +221,8 @@ bool fitAsSymbols(const Fusion& segment, const std::vector<ValueId>& values,
 }
 
 // Checks an input and an output of a kernel that may share memory. They must be the same view, and
-// the kernel must read each element only where it writes it. The comparison of the views holds for
-// all runs of a plan, because their distance depends on no late input
+// the kernel must be able to work in place (codegen::InPlaceRules). The comparison of the views
+// holds for all runs of a plan, because their distance depends on no late input
 // (host/unroll/late_scalars.h).
 void checkSharedMemory(const Fusion& segment, codegen::InPlaceRules& rules,
                        const UnrolledStep& step, size_t input, size_t output) {

@@ -21,19 +21,20 @@ void checkInput(const Slot& slot, const TensorDesc& expected, const TensorDesc& 
 // operand or another result. Messages name slots of the program.
 void checkLibrary(const Program& program, const CallLibrary& x, const UnrolledStep& step);
 // Checks the number of axes of each operand. Where the kernel declares an axis of size 1, the
-// operand must have size 1. An input and an output may share memory only under two conditions. They
-// must be the same view. Each thread of the kernel must read only elements of the input that it
-// writes itself (codegen::InPlaceRules). Otherwise one thread could overwrite an element that
-// another thread still reads. Does not check a launch whose outputs are all empty.
+// operand must have size 1. An input and an output may share memory only under two conditions:
+// - They are the same view.
+// - The kernel reads no element of the input after it may have overwritten the element
+//   (codegen::InPlaceRules).
+// Does not check a launch whose outputs are all empty.
 void checkLaunch(const Fusion& segment, const UnrolledStep& step);
 // Returns the values of the symbols in the sizes of a kernel for one launch. The symbols of a
-// kernel are separate from those of the program, even if they have the same names:
-// - First the function tries `program`, the values of the program's symbols. If all operands then
-//   have their declared sizes, the kernel has these values.
-// - Otherwise the values follow from the sizes of the operands. A symbol that these sizes do not
-//   determine has no value.
-// - If the operands contradict the sizes that the kernel declares, no symbol has a value.
-// Returns `program` itself, to avoid a copy, or fills `own` and returns it.
+// kernel are separate from those of the program, but usually have the same names and values. The
+// function therefore tries `program` first, the values of the program's symbols:
+// - If all operands then have the sizes that the kernel declares, returns `program` itself, to
+//   avoid a copy.
+// - Otherwise computes the values from the sizes of the operands, stores them in `own` and returns
+//   `own`. A symbol that these sizes do not determine has no value. If the operands contradict the
+//   declared sizes, `own` is empty.
 const SizeBindings& sizesInside(const Fusion& segment, const UnrolledStep& step,
                                 const SizeBindings& program, SizeBindings& own);
 // Returns the guards of a kernel that contain only symbols with values in `sizes`.
@@ -51,11 +52,11 @@ struct TeamPosition {
   int64_t size;   // number of ranks of the team
   int64_t parts;  // number of ranks that have a part: `size`, or one less if the root has no part
                   // (UnrolledStep::root_apart)
-  // One entry per input buffer and its output buffer; a collective may have several such pairs. If
-  // this rank has only an input view, the entry is the number of elements that each other rank
-  // allocates for the output. If it has only an output view, the entry describes the input in the
-  // same way. nullopt: this rank has both views or neither, or the type of the slot does not
-  // determine the number.
+  // One entry per pair of the collective (Communicate::pairs()). If this rank has only the input
+  // view of the pair, the entry is the number of elements that each rank with an output view
+  // allocates for the output. If this rank has only the output view, the entry is the number of
+  // elements that each rank with an input view allocates for the input. nullopt: this rank has both
+  // views or neither, or the type of the slot does not determine the number.
   std::vector<std::optional<int64_t>> elsewhere;
 };
 // Checks the dtypes, the numbers of allocated elements and the memory orders of both sides of a

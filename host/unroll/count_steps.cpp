@@ -46,7 +46,7 @@ class StepCounter {
       if (const auto* loop = std::get_if<For>(&x.op)) return sum(1, stepsOf(*loop));
       if (const auto* branch = std::get_if<If>(&x.op)) return sum(1, stepsOf(*branch));
     } catch (const UserError&) {
-      // A size has no value. unroll() reports the instruction.
+      // A size cannot be evaluated. unroll() reports the instruction.
     }
     return 1;
   }

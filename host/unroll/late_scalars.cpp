@@ -18,9 +18,9 @@ std::set<std::string> scalarsIn(const Size& size) {
   return symbols;
 }
 
-// Returns whether the symbol occurs in the size only as a term, or as a factor of a term. Returns
-// false if the search needs more than `visits` visits. It may visit a part of the size several
-// times, because sizes share parts.
+// Returns whether the size is linear in the symbol, that is, a sum in which the symbol occurs only
+// as a term or as one factor of a term. Returns false if the search needs more than `visits`
+// visits. The search may visit a part of the size several times, because sizes share parts.
 bool isLinear(const Size& size, const std::string& symbol, int& visits) {
   if (--visits < 0) return false;
   if (!scalarsIn(size).contains(symbol)) return true;

@@ -10,19 +10,20 @@
 
 namespace heddle::host {
 
-// An integer scalar input is *late* if it decides only where slices begin, and no size. A run adds
-// its value to addresses, so runs with different values share a plan. For example, each step of a
-// loop reads another row of a cache. An integer tensor without axes counts as a scalar here. The
-// host reads its value in every run, because the caller passes it in host memory.
+// An integer scalar input is *late* if it decides only where slices begin, and no size. A run
+// computes the addresses of these slices from its value, so runs with different values share a
+// plan. For example, the caller runs one program in a loop, and each run reads another row of a
+// cache. An integer tensor without axes counts as a scalar here. The host reads its value in every
+// run, because the caller passes it in host memory.
 
 // The late inputs of a program: their symbols (ir/base/size.h), and their positions among the
 // inputs.
 using LateInputs = std::map<std::string, int32_t>;
 
-// Returns the late inputs of a program without calls. An input %n is late if all of these
-// conditions hold:
-// - It occurs only in bounds of slices and in guards with <=. In each of these sizes it is a term,
-//   such as 2*%n, and no other late scalar occurs.
+// Returns the late inputs of a program, which must not contain Calls. An input %n is late if all of
+// these conditions hold:
+// - It occurs only in bounds of slices and in guards with <=. Each of these sizes is linear in %n,
+//   as in rows - 2*%n, and contains no other late scalar.
 // - The number of elements of each slice does not depend on it.
 // - No instruction writes one view of a buffer and accesses a second view of this buffer, if one of
 //   the two views begins at a position that depends on %n. Otherwise only a run would know whether

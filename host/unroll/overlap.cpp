@@ -41,8 +41,8 @@ int64_t spanOf(const TensorDesc& desc) {
 }
 
 // Searches for an element of `a` and an element of `b` that have a byte in common. The distance of
-// two elements is a constant plus a sum over the axes of both tensors. Each axis adds a multiple of
-// its step: the step times a number from 0 to a maximum. Axes with equal steps count as one axis.
+// two elements is a constant plus a sum over the axes of both tensors. Each axis adds its step (the
+// stride in bytes) times a number from 0 to a maximum. Axes with equal steps count as one axis.
 class CommonByteSearch {
  public:
   CommonByteSearch(const TensorInMemory& a, const TensorInMemory& b)
@@ -72,7 +72,7 @@ class CommonByteSearch {
 
   struct Axis {
     int64_t step = 0;     // in bytes, above 0
-    int64_t most = 0;     // the largest factor of `step`
+    int64_t most = 0;     // the largest number by which `step` is multiplied
     int64_t sum = 0;      // the largest sum of this axis and the axes after it
     int64_t divisor = 0;  // divides the steps of this axis and of the axes after it
   };

@@ -27,7 +27,8 @@ Sharing sharingOf(const TensorInMemory& a, const TensorInMemory& b);
 bool areApart(const TensorInMemory& a, const TensorInMemory& b);
 
 // Returns whether two views of an unrolled program certainly have no byte in common. Returns false
-// for two views of one buffer whose addresses depend on late inputs in different ways.
+// for two nonempty views of one buffer whose addresses depend on late inputs
+// (host/unroll/late_scalars.h) in different ways.
 bool areApart(const View& a, const View& b);
 
 // Returns whether both views have the same dtype and sizes, and each element has the same address
@@ -35,8 +36,9 @@ bool areApart(const View& a, const View& b);
 bool isSameView(const View& a, const View& b);
 
 // Returns whether two elements of a tensor may have the same address. Returns false if the stride
-// of each axis is larger than the extent in memory of all axes with smaller strides. Ignores axes
-// of one element. May return true for a tensor whose elements do not overlap.
+// of each axis is larger than the distance from the first to the last element along the axes with
+// smaller strides. Ignores axes of one element. May return true for a tensor whose elements do not
+// overlap.
 bool mayOverlapItself(const TensorDesc& desc);
 
 }  // namespace heddle::host

@@ -15,10 +15,11 @@ namespace heddle::host {
 //  - One Allocate at the top level of the program defines the slot. Its views have one definition
 //    each.
 //  - No instruction needs the layout of the slot's type (needsLayout() in
-//    host/program/layout_needs.h). An order that is only a hint does not prevent the direct write.
+//    host/program/layout_needs.h). A memory order in Layout::hint does not prevent the direct
+//    write.
 //  - The user requires no memory order of the slot or of its views. A required order of the output
 //    itself is allowed, because the plan checks it.
-//  - The caller's elements do not overlap.
+//  - The elements of the caller's tensor do not overlap each other.
 std::map<SlotId, TensorDesc> preallocatedLayouts(
     const Program& program, const std::vector<std::optional<TensorDesc>>& preallocated);
 

@@ -51,8 +51,8 @@ struct View {
   int64_t byte_offset = 0;
   TensorDesc desc;
   std::vector<LateTerm> late = {};
-  // The number of the value in the buffer, counted from 0. Each Allocate that reuses the buffer
-  // (Allocate::reuse) begins a new value.
+  // A buffer may contain several values, one after another: each Allocate that reuses the buffer
+  // (Allocate::reuse) begins a new value. This is the number of the view's value, from 0.
   int32_t value = 0;
 
   // Returns a number from which alignments follow: a power of two divides it if and only if it
@@ -66,11 +66,12 @@ struct View {
 
 using SharedView = std::shared_ptr<const View>;
 
-// A short list that allocates no memory. Most instructions have few operands.
+// A list that allocates no memory for up to 3 elements, because most instructions have few
+// operands.
 template <class T>
 using Operands = boost::container::small_vector<T, 3>;
 
-// A list of pointers to views. It copies no views, because many steps name the same view.
+// A list of views. It stores pointers, because many steps name the same view.
 class ViewList {
  public:
   class Iterator {
@@ -133,7 +134,8 @@ struct UnrolledStep {
   Operands<UnrolledAccess> accesses;
   int64_t peer = -1;            // rank in the team. Send, Recv: the peer; Communicate: the root.
                                 // -1: none
-  bool root_apart = false;      // gather: the root sends no part; scatter: it receives none
+  bool root_apart = false;      // true: the root is outside of the mesh whose ranks hold the parts.
+                                // In a gather it sends no part, in a scatter it receives none
   std::optional<Scalar> known;  // Evaluate of a Size or literal: the value in the slot's dtype.
                                 // An If that the run decides: the right side of its predicate, an
                                 // i64
@@ -158,7 +160,8 @@ struct Unrolled {
   std::vector<RegisterId> scalar_outputs;   // per program output: invalid for a tensor
   std::vector<RegisterId> input_registers;  // per program input: invalid for a tensor
   size_t registers = 0;                     // number of scalar registers
-  // The late inputs, and their values for which these steps are valid.
+  // For each late input (by index into Program::inputs): the values for which these steps are
+  // valid.
   std::map<int32_t, LateRange> late;
   int64_t rank = 0;
 };
@@ -176,8 +179,9 @@ struct MemoryReuse {
 struct UnrollRequest {
   SizeBindings sizes;  // the values of the symbols of the program
   // The local descriptors of the caller's tensors, one per input of the program. The descriptor of
-  // a scalar is empty. If the list is empty, each input has the descriptor that describe() returns,
-  // but in the memory order that the type of the input declares (Layout::observed).
+  // a scalar is empty. If the list is empty, each input has the descriptor that describe() returns.
+  // If the type of the input declares a memory order (Layout::observed), the strides follow this
+  // order.
   std::vector<TensorDesc> inputs;
   int64_t rank = 0;
   int64_t ranks = 1;     // number of ranks of the job
@@ -189,7 +193,7 @@ struct UnrollRequest {
 };
 
 // Unrolls the program. Throws UserError that names the instruction and the slot in these cases:
-// - A view does not exist, or sizes do not fit.
+// - The operand of an Alias has no such view, or sizes do not fit.
 // - An index or peer is out of range.
 // - A slot is used before it is defined.
 // - An instruction accesses a value after a later value has been written to its memory
@@ -202,12 +206,12 @@ struct UnrollRequest {
 // - A donated input does not exist, is a scalar, or is donated twice.
 // - The memory layout of a donated input differs from inputDesc() (host/tensor.h), for example
 //   because it has gaps.
-// - An output is a view of a donated input, or is stored in it.
+// - An output is a view of a donated input, or is declared `in` a donated input.
 Unrolled unroll(const Program& program, const UnrollRequest& request);
 
 // Returns the local descriptor of a slot on this rank for these sizes, in the allocation order of
-// its type. On a rank outside of the slot's mesh, the local sizes of the axes in the sharding are
-// 0.
+// its type. On a rank outside of the slot's mesh, the axes that the sharding lists have the local
+// size 0.
 TensorDesc describe(const Slot& slot, const Meshes& meshes, const SizeBindings& sizes, int64_t rank,
                     int64_t ranks);
 

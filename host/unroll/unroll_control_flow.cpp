@@ -47,8 +47,8 @@ void Unroller::instruction(const Instruction& x, InstructionIndex index) {
   // For and If are the only instructions with bodies.
   if (const auto* loop = std::get_if<For>(&x.op)) return openLoop(*loop, index);
   if (const auto* branch = std::get_if<If>(&x.op)) return openBranch(x, *branch, index);
-  // An Allocate that takes the memory of another value needs no step. A Free of memory that a later
-  // value has taken needs no step either.
+  // An Allocate that takes the memory of another value needs no step. A Free needs no step if a
+  // later value has taken the memory, or if the memory belongs to a donated input.
   if (const auto* made = std::get_if<Allocate>(&x.op); made && takeMemory(*made)) return;
   if (const auto* freed = std::get_if<Free>(&x.op); freed && isTaken(*freed)) return;
   UnrolledStep step;

@@ -196,8 +196,9 @@ void Unroller::peer(UnrolledStep& step, const Size& peer, const Team& team) {
 
 // Throws UserError if an input of the program is sent or received, and its memory layout differs
 // from its type. The reasons:
-// - A post covers the complete allocation. Ranks compare posts only for new sizes, so the length of
-//   a post must depend only on the program and the sizes.
+// - A post covers the complete allocation. The ranks of a job check that their posts match, but not
+//   again for tensors with the same sizes and another layout. The length of a post must therefore
+//   depend only on the program and the sizes.
 // - The rank that receives the data relies on the memory order.
 void Unroller::checkPosted(const UnrolledStep& step) const {
   if (elsewhere_.empty()) return;
@@ -227,8 +228,8 @@ bool Unroller::rootIsApart(const Communicate& x, const std::vector<int64_t>& tea
 }
 
 // Returns the number of elements that each rank of the slot's mesh allocates. Returns nullopt if
-// the slot has no sharding, because the number may then differ between ranks. Also returns nullopt
-// if the number is larger than any memory.
+// the slot has no sharding, because its sizes may then depend on the rank. Also returns nullopt if
+// the number is larger than any memory.
 std::optional<int64_t> Unroller::allocatedByType(SlotId id) const {
   const Slot& named = slot(id);
   if (!named.tensor.sharding) return std::nullopt;

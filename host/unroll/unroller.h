@@ -71,8 +71,8 @@ class Unroller {
   void nextTrip(Frame& loop);
   void closeThen();
   void closeElse();
-  // Sets the target of the branch's jump. Undefines the slots that either body has defined, because
-  // only the run knows which body it executes.
+  // Sets the target of the branch's jump. Undefines the tensor slots that either body has defined,
+  // because only the run knows which body it executes.
   void leaveBranch(const Frame& frame);
   // Removes the value of a scalar at the end of a branch.
   void forgetScalar(SlotId id);
@@ -127,14 +127,14 @@ class Unroller {
   IdVector<SlotId, SharedView> views_;  // nullptr: the slot is undefined
   IdVector<SlotId, RegisterId> registers_;
   std::map<SlotId, int64_t> list_lengths_;
-  std::map<SlotId, View> reused_;            // views of the inputs that outputs reuse, at the start
+  std::map<SlotId, View> reused_;            // for inputs that outputs reuse: the original view
   IdVector<BufferId, BufferValues> values_;  // may have fewer elements than there are buffers
   std::set<SlotId> preallocated_;            // the slots of which preallocated outputs are views
   std::vector<size_t> taken_frees_;          // Free steps of buffers that were reused later
   std::set<SlotId> scalars_;                 // the scalars that are defined
   std::set<SlotId> branched_;                // slots that became undefined at the end of a branch
-  // For each input whose allocation differs from that of its type: the descriptor that the type
-  // states.
+  // For each input whose allocated sizes or strides differ from those that its type states: the
+  // descriptor that the type states.
   std::map<BufferId, TensorDesc> elsewhere_;
   std::unordered_map<const std::vector<Instruction>*, int32_t> lengths_;  // results of lengthOf()
   // For each kernel: whether checkSizesInside() must check sizes or guards; nullopt: not known yet.

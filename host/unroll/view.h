@@ -9,7 +9,7 @@ namespace heddle::host {
 int64_t elements(const std::vector<int64_t>& sizes);
 
 // Returns the first axis along which several allocated elements share one address, that is, whose
-// stride is 0. Returns nullopt if there is none.
+// stride is 0. Returns nullopt if there is no such axis, or if the tensor is empty.
 std::optional<size_t> repeatedAxis(const TensorDesc& desc);
 
 // Returns the view that the Alias instruction assigns to the slot `out`. `in` is the view of its

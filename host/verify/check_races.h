@@ -5,8 +5,8 @@
 
 namespace heddle::host {
 
-// Makes the same checks as verify() for an unknown job, except that buffers need not be freed or
-// returned. Use this function for programs on which the pass insert_frees
+// Makes the same checks as verify() (host/verify/verify.h) for an unknown job, except that buffers
+// need not be freed or returned. Use this function for programs on which the pass insert_frees
 // (host/passes/insert_frees.h) has not run yet.
 void verifyOrder(const Program& program);
 
@@ -19,7 +19,8 @@ enum class BuffersAreFreed : bool { No, Yes };
 // with a Wait. Throws UserError that names the instruction and the buffer for
 // - a race: two conflicting accesses without an order
 // - an access that conflicts with a posted operation, before a Wait on the token of this operation
-// - an access to a buffer that is not ordered after its Allocate or before its Free; a second Free
+// - an access that is not ordered after the Allocate of the buffer, or not before its Free
+// - a second Free of a buffer
 // - a Free of an input or output; a write to an input that is neither an output nor donated
 // - a write to an input after the `alias` that makes an output a view of this input
 //   (host/verify/returned_views.h)

@@ -136,8 +136,9 @@ void CollectiveMatcher::collective(const Unrolled& unrolled, const UnrolledStep&
   }
 }
 
-// Transports execute some collectives with a root as transfers, one between the root and each other
-// rank. Adds these transfers. Each of them moves the part of that other rank.
+// Transports execute two kinds of collectives as transfers between the root and each other rank:
+// `send`, and a gather or scatter whose root has no part. Adds these transfers. Each of them moves
+// the part of the other rank.
 void CollectiveMatcher::rootTransfers(size_t team, int me, const UnrolledStep& step,
                                       const Communicate& x) {
   const std::vector<int>& members = teams_[team];
@@ -165,10 +166,10 @@ void CollectiveMatcher::transfer(size_t team, int me, const UnrolledStep& step,
        {step.instruction, step.index, operation, {kNoSlot, kNoSlot}});
 }
 
-// Returns whether the ranks post two collectives of equal type in different orders. `in_a` and
-// `in_b` are the posts at one position of the sequences `a` and `b`. These two posts may have
-// different slots without an error. The order is wrong only if `a` also contains the slots of
-// `in_b`, and `b` the slots of `in_a`.
+// Returns whether the ranks post two collectives in different orders, although the collectives have
+// the same kind, dtype and count. `in_a` and `in_b` are the posts at one position of the sequences
+// `a` and `b`. These two posts may have different slots without an error. The order is wrong only
+// if `a` also contains the slots of `in_b`, and `b` the slots of `in_a`.
 bool CollectiveMatcher::isCrossed(const Sequence& a, const Sequence& b, const Post& in_a,
                                   const Post& in_b) const {
   if (in_a.slots.in == in_b.slots.in || in_a.slots.out == in_b.slots.out) return false;

@@ -11,23 +11,23 @@
 namespace heddle::host {
 
 // Lists and compares the operations that ranks post: collectives and transfers. A channel is a
-// sequence of operations that must match by position. The n-th post of one rank must match the n-th
-// post of every other rank of the channel. Two files use this header, both before the ranks issue
-// any operation:
+// sequence of operations that must match by position. The n-th post of one rank to the channel must
+// match the n-th post of every other rank to it. Two files use this header, both before the ranks
+// issue any operation:
 //   host/verify/match_collectives.h compares the unrolled programs of all ranks, in one process.
 //   host/run/match_collectives_across_ranks.h compares the plans of the ranks of a job.
 
 // Identifies a channel. A channel contains one of the following:
 //   the collectives of a team that have equal carriers
 //   the transfers in a team from one rank to one other rank, with any carriers
-// The type `Team` is the list of the World ranks of the team, or an index into a table of such
-// lists.
+// The type `Team` is a list of the team's members, as ranks of the job, or an index into a table of
+// such lists.
 template <class Team>
 struct PostChannel {
   Team team;
   comm::Carrier carrier = {};  // carrier of the collectives; the default for transfers
-  int sender = -1;             // World rank that sends; -1: the channel has collectives
-  int receiver = -1;           // World rank that receives; -1: the channel has collectives
+  int sender = -1;             // rank of the job that sends; -1: the channel has collectives
+  int receiver = -1;           // rank of the job that receives; -1: the channel has collectives
 
   bool isTransfer() const { return sender >= 0; }
   bool operator<(const PostChannel& other) const {
@@ -52,7 +52,7 @@ struct PostSequence {
   }
 };
 
-// Returns the position of the first posts that do not match, or nullopt if all known posts match.
+// Returns the position of the first posts that do not match, or nullopt if all stored posts match.
 // If one sequence is shorter but all its posts match, the position is the end of the shorter
 // sequence. Exception: if the shorter sequence is open, the result is nullopt. fits(a, b) returns
 // whether two posts match. firstMismatch() calls fits() only for positions at which both sequences

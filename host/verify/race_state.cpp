@@ -16,8 +16,9 @@ bool contains(const std::vector<int32_t>& list, int32_t item) {
   return std::find(list.begin(), list.end(), item) != list.end();
 }
 
-// Returns whether `a` makes `b` redundant. This is so if `a` is on the same stream and not earlier
-// than `b`, and every later access that races with `b` also races with `a`.
+// Returns whether `a` makes `b` redundant: every later access that races with `b` also races with
+// `a`. Returns true only if neither belongs to a post, both are on one stream, and `a` is not
+// earlier than `b`.
 bool covers(const RaceAccess& a, const RaceAccess& b) {
   return a.post < 0 && b.post < 0 && a.stream == b.stream && a.time >= b.time &&
          a.begin <= b.begin && b.end <= a.end && (a.write || !b.write);

@@ -29,7 +29,7 @@ struct RaceAccess {
 };
 
 struct RaceBuffer {
-  int32_t allocated = -1;  // the step that allocates the buffer; 0: an input; -1: not allocated yet
+  int32_t allocated = -1;  // the step that allocates the buffer, or 0 for an input; -1: not yet
   int32_t freed = -1;      // the step that frees the buffer; -1: not freed yet
   std::vector<RaceAccess> accesses;
 };
@@ -41,9 +41,9 @@ struct RaceBuffer {
 // on the size of the program.
 struct RaceState : StreamClocks {
   IdVector<BufferId, RaceBuffer> buffers;  // use changed() to change an element
-  IdVector<StreamId, int32_t> last_work;   // its last step that is no post and no Free, or -1
-  IdVector<StreamId, int32_t> work_time;   // the time of this step (VectorClock)
-  std::vector<int32_t> post_step;          // per posted operation: the step that posts it
+  IdVector<StreamId, int32_t> last_work;  // per stream: the last step except posts and Frees, or -1
+  IdVector<StreamId, int32_t> work_time;  // the time of this step (VectorClock)
+  std::vector<int32_t> post_step;         // per posted operation: the step that posts it
 
   RaceState(size_t stream_count, size_t token_count, size_t event_count, size_t buffer_count);
 

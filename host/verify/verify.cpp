@@ -162,9 +162,9 @@ std::vector<int64_t> jobsFor(const Program& program) {
 }
 
 // Checks the unrolled programs of these jobs. If the program cannot be unrolled for these sizes,
-// for example because a view does not exist, stores the reason in `why` and returns false. Throws
-// UserError if there is a race, or if the posts of ranks do not match. A program must be free of
-// these errors for all sizes.
+// for example because a view does not exist, stores the reason in `why` and returns false. The
+// caller may then try other sizes. Throws UserError if there is a race, or if the posts of ranks do
+// not match: no program may have these errors for any sizes.
 bool checkJobs(const Program& program, const SizeBindings& sizes, const std::vector<int64_t>& jobs,
                BuffersAreFreed freed, std::exception_ptr& why) {
   for (int64_t job : jobs) {
@@ -186,9 +186,9 @@ bool checkJobs(const Program& program, const SizeBindings& sizes, const std::vec
   return true;
 }
 
-// Checks the jobs with the first trial sizes for which unroll() accepts the program. If there is
-// one job, two trial sizes are multiples of its number of ranks. Returns false if there are no such
-// sizes.
+// Checks the jobs with the first trial sizes for which unroll() accepts the program. Returns false
+// if unroll() accepts none. If there is one job, the last two trial sizes are its number of ranks
+// and 8 times this number.
 bool tryJobs(const Program& program, const std::vector<int64_t>& jobs, BuffersAreFreed freed,
              std::exception_ptr& why) {
   const bool one_trial = freeSymbols(program).empty();

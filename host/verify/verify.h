@@ -19,8 +19,9 @@ struct ActualJob {
 //
 // Checks that need no sizes:
 // - Ids are in range, and names are unique. Loop indices are used only in their loops.
-// - Slots have the kind, dtype and rank that each instruction needs. The operands of a launch fit
-//   the kernel.
+// - Each slot that an instruction names is a tensor, a scalar or a list, as the instruction needs,
+//   and has the dtype and the number of axes that it needs. The operands of a launch fit the
+//   kernel.
 // - For each token that an instruction waits for, some instruction posts an operation with this
 //   token. For each event that an instruction waits for, some instruction records the event.
 // - Groups end in the body in which they begin, and post only sends and receives.

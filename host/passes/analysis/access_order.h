@@ -9,8 +9,9 @@
 namespace heddle::host {
 
 // Determines which accesses to buffers have certainly completed when a later access begins. The
-// class follows the rules of checkRaces() (host/verify/check_races.h), but needs no sizes. Requires
-// that no item of the program is opaque (Item::opaque in buffer_accesses.h).
+// class follows the rules of checkRaces() (host/verify/check_races.h), but needs no sizes. An item
+// is a top-level instruction (buffer_accesses.h). Requires that the author has ordered no item of
+// the program (Item::opaque).
 class AccessOrder {
  public:
   // An access of an item to a buffer. Allocate and Free are not uses. A VectorClock is a set of

@@ -68,11 +68,11 @@ struct Chunked {
 //   The rows do not divide into the requested number of chunks at any sizes.
 std::optional<Chunked> chunkCollectives(const Program& program, const PassOptions& options);
 
-// Returns one line for each allgather, reduce-scatter and allreduce of several devices of a mesh,
-// except those in loops and branches. The line states the chunks and the split axes, or the reason
-// why the collective is not split. Returns no lines if options.overlap is false, if the program
-// uses several streams, or if its author has ordered its streams. Throws the same UserErrors as
-// chunkCollectives().
+// Returns one line for each allgather, reduce-scatter and allreduce of several devices of a mesh of
+// known size, except those in loops and branches. The line states the chunks and the split axes, or
+// the reason why the collective is not split. Returns no lines if options.overlap is false, if the
+// program uses several streams, or if its author has ordered its streams. Throws the same
+// UserErrors as chunkCollectives().
 std::vector<std::string> explainChunks(const Program& program, const PassOptions& options);
 
 }  // namespace heddle::host

@@ -48,8 +48,8 @@ class ChunkWriter {
     const ChunkCut& cut;
     const ChunkShares& shares;
     bool is_chain;
-    // Number of blocks (one per rank) of which each chunk contains rows, in the tensors between the
-    // first and the last tensor of the match.
+    // In the tensors between the first and the last tensor of the match, each chunk contains rows
+    // of this number of blocks (one block per rank).
     int64_t blocks;
     Size unit = Size(0);              // number of rows of each block per unit of the shares
     size_t chunk = 0;                 // index of the chunk

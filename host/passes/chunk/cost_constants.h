@@ -12,7 +12,7 @@ namespace heddle::host {
 // The passes split matrix products and collectives into chunks of rows. A chunk is moved by NCCL
 // kernels or by a copy channel, which uses the copy engines of the GPUs (comm::Carrier).
 //
-// The source of each value is one of these:
+// The comment of a value names its source by one of these words, or gives the measurements:
 //   nominal  a typical value; the comment names a measurement or data sheet to compare it with
 //   fitted   chosen so that the model predicts the times in the file `chunks` (see below)
 //   rule     a limit that keeps the passes cheap, or a copy of a limit elsewhere
@@ -58,7 +58,7 @@ struct CostConstants {
   // GPUs, one allreduce, allgather or reduce-scatter of 16 KiB takes 17 to 23 us
   // (2-x-nvidia-h200_2026-11-22.json, 4-x-nvidia-h200_2026-11-22.json).
   double post_seconds = 2e-5;
-  // Seconds that the ranks of a copy channel need to synchronise before each copy. Fitted.
+  // Seconds that one synchronisation of the ranks of a copy channel takes. Fitted.
   double meet_seconds = 3e-6;
 
   // --- units -------------------------------------------------------------------------------------

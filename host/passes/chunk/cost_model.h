@@ -15,8 +15,8 @@ namespace heddle::host {
 struct ChunkedWork {
   double flops = 0;  // floating-point operations of the matrix products
   double bytes = 0;  // bytes that the device sends in the collective
-  // true: elements of four bytes or more, computed at the rate CostConstants::full_flops. false:
-  // smaller elements, computed at CostConstants::half_flops.
+  // true: the results of the matrix products have elements of four bytes or more, and the model
+  // uses the rate CostConstants::full_flops. false: smaller elements, CostConstants::half_flops.
   bool half_rate = false;
   // Number of library calls per chunk. A matrix product with several batch axes needs several
   // calls, because a call takes only one batch axis.
@@ -49,6 +49,7 @@ double matmulSeconds(const ChunkedWork& work);
 
 // Returns the splits among which chunkCollectives() chooses if the user requests no number of
 // chunks:
+//   no split, {1}
 //   equal chunks
 //   for gathers: growing chunks. The first gather should be short, because no matrix product runs
 //     beside it.

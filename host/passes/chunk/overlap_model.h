@@ -13,17 +13,17 @@ namespace heddle::host {
 struct ChunkSeconds {
   double come = 0;     // transfer of the rows of the chunk by a gather, on the links
   double matmul = 0;   // matrix product, kernel and additions of the reduction, on the SMs
-  double push = 0;     // copies of terms to the GPUs that add them up
-  double pull = 0;     // copies of the sums from the GPUs that added them up
+  double push = 0;     // copies of the data to the GPUs that compute the sums
+  double pull = 0;     // copies of the sums from these GPUs to the other GPUs
   double alone = 0;    // reduction of the chunk by NCCL, if no matrix product runs beside it
-  double meet = 0;     // synchronisation of the ranks of a copy channel, before each copy
+  double meet = 0;     // one synchronisation of the ranks of a copy channel
   int64_t pieces = 1;  // number of pieces in which a copy channel moves the chunk
 };
 
 // Simulates one GPU. Returns the seconds until all chunks and their collectives have completed.
 //   Matrix products run one after another. Each one starts when its rows have arrived.
-//   `stages` is the number of matrix products through which each chunk passes. They take equally
-//     long.
+//   `stages` is the number of matrix products through which each chunk passes. The simulation
+//     assumes that they take equally long.
 //   A copy channel needs an SM once per piece, for a copy within the GPU or for a sum. The channel
 //     gets the SM when the running matrix product ends.
 //   `reduces` true: the collectives are reductions. The chunks use two copy channels in turn,

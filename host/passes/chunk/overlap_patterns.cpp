@@ -335,7 +335,7 @@ class OverlapFinder {
   //   `reads` true: `between` must be the first operand and no other operand.
   //   `reads` false: `between` must be the result and no operand.
   bool isMatmul(size_t i, SlotId between, bool reads) const {
-    // Every matrix product that is not part of a kernel is a library call.
+    // Every matrix product is a library call: no kernel contains one.
     const auto* matmul = std::get_if<CallLibrary>(&at(i).op);
     if (matmul == nullptr || (matmul->function != "matmul" && matmul->function != "linear")) {
       return false;

@@ -24,7 +24,8 @@ bool lieAlike(const Program& program, const IdVector<SlotId, SlotUses>& uses,
 
 // Returns a flat split, which splits all axes of rows as if they were one axis. Returns nullopt in
 // these cases:
-// - There is only one axis of rows, or the last axis is not innermost in memory.
+// - There is only one axis of rows, or all axes of rows have the constant extent 1.
+// - The last axis is not innermost in memory.
 // - The collective gathers or scatters an axis that is not outermost in memory. Axes of the
 //   constant extent 1 do not count.
 // - A tensor whose chunks are views has another memory order, or its order is unknown.
@@ -59,7 +60,8 @@ std::vector<ChunkCut> cutsOf(const Program& program, const IdVector<SlotId, Slot
   const auto& x = std::get<Communicate>(program.body[match.post].op);
   // An axis can be split if all axes further out in memory have extent 1. The loop therefore begins
   // at the outermost axis, and ends at a constant extent other than 1. An axis with a symbolic
-  // extent is added to `ones`, and each run checks that its extent is 1.
+  // extent is added to the `ones` of the axes after it. A run uses such a split only if the extents
+  // of all its `ones` are 1.
   const size_t last = match.order.size() - 1;
   const bool moves = x.kind != CollectiveKind::Allreduce;
   const std::optional<size_t> moved = moves ? movedAxis(program, x) : std::nullopt;

@@ -19,7 +19,8 @@ namespace heddle::host {
 
 // Returns all possible splits of a match. The members post, matmuls, kernel and order of the match
 // must be set. If a flat split is possible, it is the first element, because it is possible for the
-// most sizes. Returns an empty list if no axis of rows is outermost in memory.
+// most sizes. Returns an empty list if there is no possible split, for example because the last
+// axis is outermost in memory.
 std::vector<ChunkCut> cutsOf(const Program& program, const IdVector<SlotId, SlotUses>& uses,
                              const OverlapMatch& match);
 

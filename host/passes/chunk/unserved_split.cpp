@@ -21,7 +21,7 @@ struct Move {
 };
 
 const CallLibrary* matmulOf(const Instruction& x) {
-  // Every matrix product that is not part of a kernel is a library call.
+  // Every matrix product is a library call: no kernel contains one.
   const auto* call = std::get_if<CallLibrary>(&x.op);
   const bool is_matmul =
       call != nullptr && (call->function == "matmul" || call->function == "linear");
