@@ -39,9 +39,9 @@ class RunRecord {
   std::shared_ptr<Completion> begin(std::shared_ptr<RunResources> resources,
                                     const std::shared_ptr<const Plan>& plan);
   // Returns the results of the run. Each tensor owns the buffer of its output. If the output is in
-  // the memory of a tensor of the caller, the result keeps the owner of that tensor alive. Frees
-  // all other buffers that the run still holds, in the order of stream 0 of the program. Call this
-  // function once per run.
+  // the memory of a tensor of the caller, the result keeps the owner of that tensor alive. All
+  // other buffers that the run still holds are freed, as stream-ordered frees on stream 0 of the
+  // program. Call this function once per run.
   std::shared_ptr<RunResult> finish(RunState& state, Allocator& allocator,
                                     const std::vector<Argument>& inputs,
                                     const std::vector<Tensor>& preallocated);
@@ -71,9 +71,10 @@ class RunRecord {
     std::shared_ptr<void> lender;
     Counts counts;
   };
-  // Releases an owner. producerOf() gets this deleter with std::get_deleter and reads `record` from
-  // it. The deleter stores `owner`: in an aliasing std::shared_ptr, get() does not return the
-  // owner.
+  // The deleter of an owner. producerOf() and borrow() get the deleter of a caller's
+  // std::shared_ptr with std::get_deleter. producerOf() then reads `record`, and borrow() reads
+  // `owner`. borrow() does not call get() of the std::shared_ptr, because an aliasing
+  // std::shared_ptr can return any pointer.
   struct ReleaseOwner {
     RunRecord* record;
     Owner* owner;
@@ -119,7 +120,9 @@ class RunRecord {
   Counts result_counts_;
   std::unique_ptr<Owner[]> owners_;  // one per output
   std::vector<bool> stored_;         // per output: the run writes it into the memory of an input
-  bool is_new_ = true;  // true: `result_` does not have the descriptors of preallocated tensors yet
+  // true: no run has ended since prepareFor() stored the descriptors of a new plan in `result_`.
+  // The next finish() replaces the descriptors of preallocated outputs by those of the caller.
+  bool is_new_ = true;
 };
 
 }  // namespace heddle::host
