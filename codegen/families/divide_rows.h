@@ -15,7 +15,7 @@ namespace heddle::codegen {
 // Returns the divided form of `looped`, a candidate whose blocks process one row each and read it
 // once per sweep. The result has the vectors of `looped`, and at most as many threads per block.
 // `choice` is nullptr or has the family "divided". If the choice names `parts` or `streams`, its
-// value replaces the value of the model. Returns nullopt in these cases:
+// value replaces the computed one. Returns nullopt in these cases:
 // - The segment needs only one sweep. Joint reductions (codegen/plan/joint.h) count as one sweep.
 // - The kernel adds elements to columns (hasColumns()), or reads no input that has own elements for
 //   each row.
