@@ -96,8 +96,9 @@ struct Executable::Impl {
   std::shared_ptr<RunResources> resources;
   std::unique_ptr<HostIrEvaluator> evaluator;
 
-  class Flight;            // the creation of a plan
-  std::mutex plans_mutex;  // guards the members below; held for a look-up only
+  class Flight;  // the creation of a plan
+  // Guards `plans`, `planned` and `flights`. No thread holds it while it creates a plan.
+  std::mutex plans_mutex;
   std::condition_variable plan_ended;
   RunCache<std::shared_ptr<const Plan>> plans;
   RunCache<int64_t> planned;  // the arguments for which a thread is creating a plan

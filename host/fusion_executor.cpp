@@ -129,7 +129,8 @@ struct FusionExecutor::Impl {
   }
 
   ProgramCache programs;
-  mutable std::mutex mutex;  // guards the members below; held for a look-up only
+  // Guards the members below. No thread holds it while it creates a program or a plan.
+  mutable std::mutex mutex;
   RunCache<TargetPtr> known;
   int64_t plan_hits = 0;
   // The value of programs.evictions() when remember() last removed the plans of dropped programs.

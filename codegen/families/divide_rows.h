@@ -22,8 +22,8 @@ namespace heddle::codegen {
 // - At most one warp shares a row, or a row is so short that it would be one part and `choice` does
 //   not name `parts`.
 // - `looped` is not such a candidate: its rows fit in a block, share a block, or are in bundles.
-// - There would be more than 2^30 work items (one sweep over one part of a row each), or the
-//   tensors are empty.
+// - There would be 2^30 or more work items (one sweep over one part of a row each), or the tensors
+//   are empty.
 std::optional<RowCandidate> divideRows(const RowCandidate& looped, const Space& rows,
                                        const RowDemands& demands, const KernelChoice* choice);
 

@@ -254,8 +254,8 @@ struct PlanTarget {
 };
 
 // The properties of the caller's tensors on which a plan depends. Alignments are in bytes
-// (codegen::alignmentOf()). A list may be shorter than stated: the missing entries then are
-// nullopt, false or kFullAlignment.
+// (codegen::alignmentOf()). A list may have fewer entries than there are inputs or outputs. The
+// missing entries then count as nullopt, false or kFullAlignment.
 struct GivenTensors {
   std::vector<std::optional<TensorDesc>> preallocated = {};  // per output
   std::vector<bool> by_value = {};  // per input: it is a 0-d tensor in host memory

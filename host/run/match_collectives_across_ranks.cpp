@@ -20,9 +20,9 @@ using comm::Operation;
 using nlohmann::json;
 
 // A channel (PostChannel in host/verify/post_sequence.h) consists of the collectives of one
-// communicator, or of the transfers from one rank to another. This is the largest number of posts
-// of a channel that a rank sends in full. For all later posts together, the rank sends only their
-// number and one hash.
+// communicator, or of the transfers from one rank to another. kSentInFull is the largest number of
+// posts of a channel that a rank sends in full. For all later posts together, the rank sends only
+// their number and one hash.
 constexpr size_t kSentInFull = 1024;
 
 struct PlannedPost {

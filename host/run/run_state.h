@@ -47,9 +47,9 @@ class RunState {
   std::vector<std::byte*> apart_outputs;
   IdVector<BufferId, bool> owned;  // true: this run has allocated and not yet freed the buffer
   IdVector<RegisterId, Scalar> registers;  // the scalar values of the run
-  IdVector<DeviceEventId, Event> events;   // for RecordStep and WaitStep
+  IdVector<DeviceEventId, Event> events;   // the device events of the plan's steps
   IdVector<StreamId, Stream> streams;  // kCallerStream: the run's stream; the state owns all others
-  std::vector<std::byte> args;         // copy of Plan::args; launches write addresses into it
+  std::vector<std::byte> args;  // copy of Plan::args; launches write addresses and scalars into it
   std::vector<comm::Operation> operations;  // copy of Plan::operations, with addresses
   int64_t held_bytes = 0;          // bytes allocated minus bytes freed by the steps issued so far
   int64_t peak_bytes = 0;          // largest value of held_bytes in this run
