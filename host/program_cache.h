@@ -160,7 +160,8 @@ class ProgramCache {
   std::atomic<int64_t> evictions_{0};
   std::atomic<int64_t> segmentations_{0};  // Stats::segmentations
   std::atomic<int64_t> split_calls_{0};    // Stats::split_calls
-  mutable std::mutex mutex_;  // guards all members below; a thread locks creating_ before mutex_
+  // Guards all members below. A thread that locks both mutexes locks creating_ first.
+  mutable std::mutex mutex_;
   comm::JobMonitor* monitor_ = nullptr;
   std::vector<EntryPtr> entries_;
   // The contents of these lists may differ between ranks. A rank that does not find its inputs here

@@ -125,8 +125,9 @@ class KernelStore {
   std::once_flag own_images_made_;
   std::unique_ptr<codegen::ImageCache> own_images_;
   codegen::ImageCache* images_;
-  std::mutex loading_;                        // held while the device loads images
-  mutable std::mutex mutex_;                  // guards all members below; taken after loading_
+  std::mutex loading_;  // held while the device loads images
+  // Guards all members below. A thread that locks both mutexes locks loading_ first.
+  mutable std::mutex mutex_;
   std::map<std::string, SourcePtr> sources_;  // by source text
   codegen::ImageBytes bytes_;                 // total size of sources_
   const int64_t most_bytes_;

@@ -232,7 +232,7 @@ void Completion::throwOfInput(const Completion& producer, int input) {
 // already printed.
 void Completion::reportUnwaited() noexcept {
   if (!errors.failed() || reported.exchange(true)) return;
-  if (!by_input_.load()) {  // true: the error is that of the earlier run, which is reported itself
+  if (!by_input_.load()) {  // otherwise the run that failed first reports this error itself
     try {
       errors.rethrow(&resources->texts());
     } catch (const std::exception& e) {

@@ -28,7 +28,8 @@ struct RunResult {
 //            Each part has its own std::shared_ptr, so it may be in use longer than the others.
 //            When no part is in use any more, the record returns to the pool of records in its
 //            RunResources. While a part is in use, the record keeps its RunResources alive.
-// Threads:   one thread at a time calls the functions. The parts may be released on any thread.
+// Threads:   one thread at a time calls the functions, except that any thread may call
+//            producerOf(). The parts may be released on any thread.
 class RunRecord {
  public:
   explicit RunRecord(std::shared_ptr<RunResources> resources) : completion_(std::move(resources)) {}
