@@ -18,11 +18,12 @@ struct CacheLimits {
   int64_t plan_bytes = int64_t{256} << 20;
   // Largest number of programs of a FusionExecutor. All ranks of a job must have the same limit.
   size_t programs = 64;
-  // Limit for the kernel images and texts that are loaded, in bytes. While it is exceeded, each new
-  // plan unloads kernels that no plan uses. The plan begins with the kernel that has waited longest
-  // since a new plan last needed it. A dropped plan keeps its kernels while outputs of its runs
-  // exist, and until later runs reuse the internal objects of its runs. An unloaded kernel is
-  // loaded again from the image cache. Unloading may wait for the GPU.
+  // Limit for the kernel images and texts that are loaded, in bytes. If the creation of a plan
+  // exceeds it, heddle unloads kernels that no plan uses, until the limit holds. Kernels that new
+  // plans have not needed for the longest time are unloaded first. A dropped plan keeps its kernels
+  // while outputs of its runs exist, and until later runs reuse the internal objects of its runs.
+  // If a later plan needs an unloaded kernel, heddle loads it again from the image cache. Unloading
+  // may wait for the GPU.
   int64_t kernel_bytes = int64_t{256} << 20;
 };
 

@@ -70,7 +70,8 @@ Executable::Impl::Impl(Program p, const Context& context, const ExecutableOption
     if (monitor != nullptr) nameInstructions();
     std::lock_guard lock(order->running);
     const int64_t number = order->executables++;
-    if (on_shared_monitor) monitor->activity().resume();  // before another rank may begin a run
+    // This must precede checkAgreement(), because another rank may begin a run directly after it.
+    if (on_shared_monitor) monitor->activity().resume();
     if (ranks > 1) checkAgreement(program, *world);
     if (ranks > 1) checkCompilers(program, device, *world);
     makeCommunicators();
@@ -118,8 +119,9 @@ void Executable::Impl::makeCommunicators() {
   communicators->add(inlined, ranks == 1 ? *own_worlds.front() : *world);
 }
 
-// After an exception on this rank, the other ranks may never take part in the latest runs of this
-// rank. The destructor therefore fails the job if these runs do not end within kLongestUnwinding.
+// The destructor waits for the runs of this rank. If it runs because of an exception, another rank
+// may have thrown too, and may then never take part in these runs. The destructor therefore fails
+// the job if the runs do not end within kLongestUnwinding.
 Executable::Impl::~Impl() {
   const bool thrown = std::uncaught_exceptions() > exceptions;
   if (thrown && communicates && monitor != nullptr &&
@@ -130,7 +132,7 @@ Executable::Impl::~Impl() {
   states.synchronize();
   if (resources) resources->job.close();
   // After a failure of the job, synchronize() may return before the work on the device has ended.
-  // This work may still launch kernels.
+  // This work may still launch kernels, so the device keeps them loaded.
   if (monitor != nullptr && monitor->failed()) device.keep(kernels);
   std::lock_guard lock(order->running);
   if (order->latest && order->latest->resources == resources) order->latest.reset();
@@ -143,7 +145,7 @@ Executable::Impl::~Impl() {
 Outputs Executable::Impl::run(const std::vector<Argument>& inputs, const RunOptions& run_options,
                               const std::shared_ptr<const Plan>& plan,
                               std::shared_ptr<const Plan>* found) {
-  EndedRuns ended;  // destroyed after all locks
+  EndedRuns ended;  // destroyed after all locks have been released
   try {
     const CurrentDevice current(device);
     const std::unique_lock<std::mutex> order_lock = lockOrder(inputs, run_options, plan != nullptr);
@@ -160,8 +162,8 @@ Outputs Executable::Impl::run(const std::vector<Argument>& inputs, const RunOpti
 }
 
 // Makes the stream wait for the latest communicating run, so that collectives of two runs on two
-// streams keep their order on the device. A stream cannot wait for a run on another device. A new
-// sequence of runs (RunOrder::chain) then begins.
+// streams keep their order on the device. A stream cannot wait for a run on another device. If the
+// latest run was on another device, a new sequence of runs (RunOrder::chain) begins instead.
 void Executable::Impl::waitForLatest(Stream stream) {
   if (!order->latest) return;
   if (&order->latest->resources->device() != &device) {

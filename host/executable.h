@@ -39,7 +39,8 @@ struct RunOptions {
   Allocator* allocator = nullptr;
   // Tensors that receive the results: entry i receives output i. An entry without data is ignored.
   // The program usually writes directly into the tensor if two conditions hold:
-  // - Output i is a complete allocation of the program, or a view that only permutes its axes.
+  // - Output i fills a complete allocation of the program, or is a view that only permutes the axes
+  //   of such an allocation.
   // - The tensor has the layout that the program chose for the output, or no instruction needs this
   //   layout. Instructions that need it are collectives, sends, receives, library calls other than
   //   matrix products, copies to the host, and some views, such as reshapes. If no instruction
@@ -83,16 +84,17 @@ struct ExecutableOptions {
   // true: every run counts the elements that are NaN or infinite, in all float tensors that its
   // kernels, library calls, copies and collectives read and write. The environment variable
   // HEDDLE_CHECK_NUMERICS=1 does the same for all Executables of the process.
-  // Report: Outputs::numerics(). The end of the run also prints it on stderr, unless the latest
-  //         report of this Executable was equal. The run does not fail.
+  // Report: Outputs::numerics() returns it. When the run ends, heddle also prints the report to
+  //         stderr, unless it equals the latest printed report of this Executable. The run does not
+  //         fail.
   // Cost:   on the CPU, one more sweep over each of these tensors, by one thread. On CUDA, each of
   //         them is copied to the host, and run() waits for the copy. The value false costs
   //         nothing.
   bool check_numerics = false;
   // Maps keys of kernels to the parameters of candidates in text form, as `heddle tune --export`
   // writes them. A candidate is one of several ways to compute a kernel. A kernel without a usable
-  // entry uses its first candidate, or is an error if `choices_only` is true. With any choices,
-  // each new plan compares all candidates of each kernel, which takes milliseconds. In a job, all
+  // entry uses its first candidate, or is an error if `choices_only` is true. If there are choices,
+  // each new plan creates all candidates of each kernel, which takes milliseconds. In a job, all
   // ranks must pass equal choices, because results of different candidates may differ in the last
   // bits.
   std::map<std::string, std::string> kernel_choices = {};
@@ -144,10 +146,11 @@ class Executable {
   //         stay valid until run() returns.
   // Errors: UserError if an argument is missing, is in the memory of another GPU, or has a wrong
   //         dtype, number of axes or size. Also UserError if a size symbol has two values, a
-  //         preallocated tensor does not fit, or memory is exhausted. Error::code() says which kind
-  //         it is. In a job of one rank, an error that is found later belongs to its run alone.
-  //         Outputs::wait() throws it. A run that reads an output of the failed run (with its
-  //         Tensor::owner) fails too. Other runs continue, unless the device is lost: then every
+  //         preallocated tensor does not fit, or memory is exhausted. Error::code() distinguishes
+  //         these errors. In a job of one rank, an error that occurs after run() has returned
+  //         belongs to its run alone. Outputs::wait() throws it. A run that reads an output of the
+  //         failed run (with its Tensor::owner) fails too. Other runs continue, unless the device
+  //         is lost: then every
   //         unfinished run fails. If nobody waits for a failed run, it is counted
   //         (Stats::unreported_failures). Its error is printed to stderr, unless the run failed
   //         only because it read an output of a failed run.
@@ -201,7 +204,7 @@ class Executable {
     int64_t kernel_texts = 0;      // number of kernel texts that were generated
     int64_t kernels_reused = 0;    // number of kernels that were found without generating a text
     int64_t kernels_compiled = 0;  // number of texts that were compiled
-    int64_t kernels_loaded = 0;    // number of images that were found on disk or in the image cache
+    int64_t kernels_loaded = 0;    // number of texts whose image was on disk or in the image cache
     int64_t kernels_unloaded = 0;  // number of texts whose kernels were unloaded (CacheLimits)
     int64_t kernel_bytes = 0;      // bytes of the images and texts of the kernels that are loaded
     double compile_seconds = 0;    // time spent on compiling or reading images, in seconds

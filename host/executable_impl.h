@@ -52,7 +52,7 @@ struct Executable::Impl {
   // Returns the cached plan of a run, or nullptr.
   std::shared_ptr<const Plan> cachedPlan(const std::vector<Argument>& inputs,
                                          const RunOptions& run_options);
-  // issue() takes a RunState from the pool, calls issueWith(), and gives the state back.
+  // issue() takes a RunState from `states`, calls issueWith(), and gives the state back.
   Outputs issue(const std::shared_ptr<const Plan>& plan, Stream stream,
                 const std::vector<Argument>& inputs, const RunOptions& run_options,
                 EndedRuns& ended);
@@ -96,11 +96,12 @@ struct Executable::Impl {
   std::shared_ptr<RunResources> resources;
   std::unique_ptr<HostIrEvaluator> evaluator;
 
-  class Flight;            // the creation of a plan
-  std::mutex plans_mutex;  // guards the members below; held for a look-up only
+  class Flight;  // the creation of a plan
+  // Guards `plans`, `planned` and `flights`. No thread holds it while it creates a plan.
+  std::mutex plans_mutex;
   std::condition_variable plan_ended;
   RunCache<std::shared_ptr<const Plan>> plans;
-  RunCache<int64_t> planned;  // the arguments for which a thread creates a plan
+  RunCache<int64_t> planned;  // the arguments for which a thread is creating a plan
   int64_t flights = 0;        // number of plans whose creation has begun so far
   RunStatePool states;
 
@@ -113,7 +114,7 @@ struct Executable::Impl {
 };
 
 struct PreparedRun::Impl {
-  // `keep` is the owner of the Executable, or nullptr if the caller owns it.
+  // `keep` keeps the Executable of `target` alive. nullptr: the caller keeps it alive.
   Impl(Executable::Impl& target, std::shared_ptr<Executable> keep, std::shared_ptr<const Plan> plan,
        std::vector<Argument> inputs, RunOptions options);
 

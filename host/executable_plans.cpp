@@ -46,8 +46,9 @@ std::unique_lock<std::mutex> Executable::Impl::lockOrder(const std::vector<Argum
 }
 
 // Represents the creation of a plan, during which plans_mutex is not locked. If another thread is
-// already creating the plan for equal arguments, the constructor waits for that thread. `found` is
-// the plan if the cache then contains it. If `found` is nullptr, the caller must create the plan.
+// already creating the plan for equal arguments, the constructor waits for that thread. If the
+// cache then contains the plan, `found` is this plan. Otherwise `found` is nullptr, and the caller
+// must create the plan.
 class Executable::Impl::Flight {
  public:
   Flight(Impl& impl, const std::vector<Argument>& inputs, const RunOptions& run_options)
@@ -97,7 +98,7 @@ std::shared_ptr<const Plan> Executable::Impl::planFor(const std::vector<Argument
   resources->job.end(comm::Activity::Compiling);
   if (!plan->references.empty()) reportReference(device);
   {
-    std::vector<std::shared_ptr<const Plan>> dropped;  // destroyed after the lock
+    std::vector<std::shared_ptr<const Plan>> dropped;  // destroyed after the lock is released
     std::lock_guard lock(plans_mutex);
     plans.add(tensorsOf(inputs, run_options), plan->late, plan, bytesOf(*plan), dropped);
     ++plan_count;

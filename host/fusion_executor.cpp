@@ -113,7 +113,8 @@ struct FusionExecutor::Impl {
   TargetPtr remember(const std::vector<Argument>& inputs, const RunOptions& run_options,
                      Target target) {
     auto kept = std::make_shared<const Target>(std::move(target));
-    std::vector<TargetPtr> dropped;  // destroyed after the lock, because this may wait for runs
+    // Destroyed after the lock has been released, because this may wait for runs.
+    std::vector<TargetPtr> dropped;
     std::lock_guard lock(mutex);
     // Another thread may have added the plan, and may have dropped the program.
     if (const int64_t now = programs.evictions(); now != evictions) {
@@ -128,10 +129,12 @@ struct FusionExecutor::Impl {
   }
 
   ProgramCache programs;
-  mutable std::mutex mutex;  // guards the members below; held for a look-up only
+  // Guards the members below. No thread holds it while it creates a program or a plan.
+  mutable std::mutex mutex;
   RunCache<TargetPtr> known;
   int64_t plan_hits = 0;
-  int64_t evictions = 0;  // programs.evictions() when `known` last dropped plans of old programs
+  // The value of programs.evictions() when remember() last removed the plans of dropped programs.
+  int64_t evictions = 0;
 
   // A thread of prepareAsync().
   struct Worker {
@@ -140,7 +143,7 @@ struct FusionExecutor::Impl {
   };
   std::vector<Worker> workers;
 
-  // Joins the threads that have ended. Requires `mutex`.
+  // Joins the threads that have ended. The caller must hold `mutex`.
   void joinEnded();
 };
 

@@ -16,7 +16,7 @@ namespace heddle::host {
 class Preparation {
  public:
   bool isDone() const;
-  // Blocks until the preparation has ended. If it failed, throws its error at every call.
+  // Blocks until the preparation has ended. If it failed, every call throws its error.
   void wait() const;
 
  private:
@@ -73,13 +73,13 @@ class FusionExecutor {
   PreparedRun prepareRun(const std::vector<Argument>& inputs, const RunOptions& options = {});
 
   // Prepares runs with these shapes: creates the program and the plan, and compiles and loads the
-  // kernels. A later run() with equal shapes then starts without preparation. A shape is an
-  // argument of run(), but a tensor needs no data. If its `data` is nullptr, it stands for a tensor
-  // with an alignment of 256 bytes. Scalars and tensors in host memory need values only if these
-  // decide sizes. The preallocated and the donated tensors of `options` are part of the shape,
-  // except preallocated tensors that have neither data nor axes. Throws the errors of run(). In a
-  // job of several ranks, all ranks must call this function at the same position in their sequences
-  // of runs.
+  // kernels. A later run() with equal shapes then starts without preparation. `shapes` has the same
+  // elements as the inputs of run(), but a tensor needs no data. A tensor whose `data` is nullptr
+  // stands for one with an alignment of 256 bytes. Scalars and tensors in host memory need values
+  // only if these decide sizes. The preallocated and the donated tensors of `options` are part of
+  // the shapes, except preallocated tensors that have neither data nor axes. Throws the errors of
+  // run(). In a job of several ranks, all ranks must call this function at the same position in
+  // their sequences of runs.
   void prepare(const std::vector<Argument>& shapes, const RunOptions& options = {});
   // Does the work of prepare() on a new thread. The destructor of the FusionExecutor waits for the
   // thread. Throws UserError in a job of several ranks.
@@ -103,8 +103,8 @@ class FusionExecutor {
   std::string kernelText(const std::vector<Argument>& shapes, size_t i);
 
   // Returns the sums over all programs that this object has created. Exceptions: `programs` is the
-  // number of cached programs, and the two peaks belong to the program with the largest
-  // `peak_bytes`.
+  // number of cached programs. `peak_bytes` and `peak_bytes_without_reuse` belong to the program
+  // with the largest `peak_bytes`.
   Executable::Stats stats() const;
 
   // Returns, for each input, the descriptor of the block that this rank passes to run(): its sizes

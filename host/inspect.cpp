@@ -26,8 +26,8 @@ std::vector<TensorDesc> descsOf(const ViewList& views) {
 }
 
 // Returns the alignments of the operands, as if all tensors of the caller were aligned. A late
-// input decides only where slices begin (host/unroll/late_scalars.h). The result is the same for
-// all of its values.
+// input decides only where slices begin (host/unroll/late_scalars.h). View::offsetBits() gives the
+// alignment that holds for all values of the late inputs.
 std::vector<int32_t> alignmentsOf(const UnrolledStep& step) {
   std::vector<int32_t> alignments;
   for (const auto* views : {&step.inputs, &step.outputs}) {
@@ -69,8 +69,8 @@ const Kernel& kernelWithValues(const Program& program, KernelId id,
   return found->second;
 }
 
-// The values of those registers of an unrolled program that the sizes of the run determine. A
-// register holds a value on the host.
+// The values of the registers of an unrolled program. A register holds a value on the host. The
+// object knows only the values that follow from the sizes of the run.
 class KnownScalars {
  public:
   KnownScalars(const Program& program, const SizeBindings& sizes, const Unrolled& unrolled)
@@ -86,7 +86,7 @@ class KnownScalars {
     if (step.known) {
       registers_[step.scalar_out] = *step.known;
     } else {
-      registers_.erase(step.scalar_out);  // the slot has a value that only the run knows
+      registers_.erase(step.scalar_out);  // the step stores a value that only the run knows
     }
   }
 
@@ -130,8 +130,8 @@ std::optional<codegen::KernelChoice> LaunchedKernel::choice() const {
   return all[codegen::findCandidate(all, kernel.candidate, kernel.name)].choice;
 }
 
-// Visits the steps of the unrolled program. known.add() must see every step, also those that are no
-// launches, because they compute the scalars that later launches read.
+// Visits the steps of the unrolled program. known.add() must see every step: steps that are no
+// launches compute the scalars that later launches read.
 void forEachLaunchedKernel(const Program& program, const SizeBindings& sizes, int64_t rank,
                            int64_t ranks, DeviceKind device, Launches launches,
                            const std::function<void(const LaunchedKernel&)>& visit) {

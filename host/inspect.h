@@ -17,7 +17,7 @@ namespace heddle::host {
 // The texts of one kernel of a program, for the sizes of a run.
 struct KernelTexts {
   std::string name;      // name of the kernel in the program
-  std::string schedule;  // mapping of the loops to threads (codegen/emit/plan_kernel.h)
+  std::string schedule;  // the result of codegen::describeSchedule() (codegen/emit/plan_kernel.h)
   std::string source;    // CUDA or C++
 };
 
@@ -28,10 +28,10 @@ struct KernelTexts {
 std::vector<KernelTexts> kernelTexts(const Program& program, const SizeBindings& sizes,
                                      int64_t rank, int64_t ranks, DeviceKind device);
 
-// A kernel with the operands of one of its launches on a rank. `kernel` contains the segment that a
-// run compiles. If a tensor without axes decides sizes, a run passes it in host memory, and the
-// segment usually takes its element by value. The reference `kernel` is valid only while
-// forEachLaunchedKernel() calls visit().
+// A kernel with the operands of one of its launches on a rank. `kernel` contains the segment from
+// which a run generates the kernel. This segment can differ from the program's: if a tensor without
+// axes decides sizes, it is in host memory, and the kernel usually takes its element by value. The
+// reference `kernel` is valid only while forEachLaunchedKernel() calls visit().
 struct LaunchedKernel {
   const Kernel& kernel;
   codegen::Target target;

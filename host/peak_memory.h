@@ -7,7 +7,7 @@
 namespace heddle::host {
 
 // Returns the largest number of bytes that a run of the plan would hold at once for temporaries and
-// outputs. Assumes that no value reuses the memory of another value (Allocate::reuse). Each buffer
+// outputs if no value reused the memory of another value (Allocate::reuse). Each buffer
 // is then allocated by its own Allocate and freed by its own Free, in the order of the
 // instructions. Buffers in preallocated tensors do not count. If the branch of an If is known only
 // at run time, both of its bodies count. `program` is the program of the plan. The function unrolls

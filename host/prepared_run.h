@@ -14,8 +14,8 @@ namespace heddle::host {
 // Use:      Executable::prepareRun() or FusionExecutor::prepareRun() creates the object from
 //           complete arguments, and checks them like run(). The object keeps the addresses and the
 //           scalars of these arguments until the caller replaces them.
-// Promises: every tensor whose address the caller sets has the dtype, sizes, strides and memory
-//           (host or device) of the tensor that it replaces. heddle cannot check this.
+// Promises: the caller promises that each new tensor has the dtype, sizes, strides and memory (host
+//           or device) of the tensor that it replaces. heddle cannot check this.
 // Options:  the object keeps the RunOptions. Their allocator, profile and stream must outlive it.
 // Memory:   the object keeps no reference to the tensors. The rules of Executable::run() apply to
 //           their memory. An output that is a view of an input has no owner. An output that is

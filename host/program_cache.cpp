@@ -50,8 +50,9 @@ ProgramCache::ProgramCache(Fusion fusion, const Context& context, const CompileO
   if (fusion_.symbolic_sizes.empty()) {
     attentions_ = std::make_shared<AttentionSearch>(fusion_, context_.device->kind());
   }
-  // If scalars or symbolic sizes decide the program, it is verified for the sizes of the run.
-  // verify() would otherwise try a few sizes, which seldom fit the scalars.
+  // If values of inputs decide sizes, or if the fusion has symbolic sizes, a program is verified
+  // for the sizes of the run. verify() would otherwise try a few sizes, which seldom fit the
+  // program.
   verifies_sizes_ = size_inputs_.size() > 0 || !attentions_;
   parts_.stream = std::make_shared<SharedStream>(*context_.device);
   parts_.kernels = std::make_shared<KernelStore>(*context_.device, context_.images,
@@ -103,15 +104,13 @@ std::shared_ptr<const AttentionSearch> ProgramCache::attentionsOf(const Fusion& 
                      : std::make_shared<AttentionSearch>(decided, context_.device->kind());
 }
 
-// Returns the fusion with the sizes of a run as its default sizes, on which the passes base their
-// decisions.
+// Returns the fusion with the sizes of a run as its defaults, which passes use for decisions.
 Fusion ProgramCache::withSizes(Fusion fusion, const SizeBindings& sizes) {
   fusion.size_defaults.assign(sizes.begin(), sizes.end());
   return fusion;
 }
 
-// Returns the decisions that change the program. Leaves out each reshape that stays as it is, for
-// example because it only splits or only merges axes.
+// Returns the decisions that change the program. Omits each reshape that needs no change.
 SizeDecisions ProgramCache::decisionsFor(const SizeBindings& sizes) const {
   SizeDecisions decisions = decideSizes(fusion_, sizes);
   std::erase_if(decisions.reshapes,
@@ -234,8 +233,8 @@ ProgramCache::SegmentsPtr ProgramCache::segmentsByReads(const SizeDecisions& dec
   return same->segments;
 }
 
-// `known` receives the segments, and the values of sizes that decide something while the fusion is
-// lowered.
+// Lowers the fusion, and finds or adds the entry of the resulting program. `known` receives the
+// segments, and the values of sizes that decide something while the fusion is lowered.
 ProgramCache::EntryPtr ProgramCache::lowerForSizes(const Fusion& decided, const SizeBindings& sizes,
                                                    KnownReads& known) {
   Program program = [&] {
@@ -247,7 +246,7 @@ ProgramCache::EntryPtr ProgramCache::lowerForSizes(const Fusion& decided, const 
   {
     std::lock_guard lock(mutex_);
     const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const EntryPtr& each) {
-      return each->program->body.size() == entry->program->body.size() &&  // cheap, often decides
+      return each->program->body.size() == entry->program->body.size() &&  // fast; often differs
              sameProgram(*each->program, *entry->program);
     });
     if (found != entries_.end()) return *found;
@@ -300,8 +299,8 @@ ProgramCache::EntryPtr ProgramCache::add(EntryPtr entry, Program program,
   return entry;
 }
 
-// Removes the least recently used entry from a full cache and returns it, so that it is destroyed
-// without the lock. Its destructor waits for its runs.
+// Removes the least recently used entry from a full cache and returns it, or returns nullptr. The
+// caller destroys the entry without holding mutex_, because its Executable waits for its runs.
 ProgramCache::EntryPtr ProgramCache::dropOldest() {
   std::lock_guard lock(mutex_);
   if (entries_.size() < std::max<size_t>(1, options_.caches.programs)) return nullptr;
@@ -333,7 +332,8 @@ SizeBindings ProgramCache::sizesIfValid(const std::vector<Argument>& inputs) con
 }
 
 // Returns the sizes of the inputs. If the inputs do not fit the fusion, bindInputs() checks them
-// against a program for the default sizes, and throws the same UserError as Executable::run().
+// against a program for the default sizes, and throws the same UserError as Executable::run(). For
+// a fusion with symbolic sizes, the function throws the error of sizesOfInputs() instead.
 SizeBindings ProgramCache::requiredSizes(const std::vector<Argument>& inputs) const {
   try {
     return sizesOfInputs(fusion_, size_inputs_, inputs);

@@ -60,9 +60,9 @@ class ProgramCache {
   // all ranks must call find() for the same runs in the same order. If the call throws on one rank,
   // the job fails.
   EntryPtr find(const std::vector<Argument>& inputs);
-  // Returns the entry that find() would return without lowering the fusion. Returns nullptr if
-  // there is none, or if the inputs do not fit the fusion. Does not count as a use, and needs no
-  // other rank.
+  // Returns the entry for these inputs if find() would return it without lowering the fusion.
+  // Returns nullptr if find() would lower the fusion, or if the inputs do not fit the fusion. Does
+  // not count as a use, and needs no other rank.
   EntryPtr peek(const std::vector<Argument>& inputs);
   // Marks an entry as used now.
   void use(Entry& entry) { entry.last_use.store(++clock_, std::memory_order_relaxed); }
@@ -160,7 +160,8 @@ class ProgramCache {
   std::atomic<int64_t> evictions_{0};
   std::atomic<int64_t> segmentations_{0};  // Stats::segmentations
   std::atomic<int64_t> split_calls_{0};    // Stats::split_calls
-  mutable std::mutex mutex_;               // guards all members below; taken after creating_
+  // Guards all members below. A thread that locks both mutexes locks creating_ first.
+  mutable std::mutex mutex_;
   comm::JobMonitor* monitor_ = nullptr;
   std::vector<EntryPtr> entries_;
   // The contents of these lists may differ between ranks. A rank that does not find its inputs here

@@ -35,7 +35,8 @@ std::vector<std::string> ProgramCache::segments(const std::vector<Argument>& inp
                               attentionOptions(context_.device->kind(), sizes)));
 }
 
-// Returns all sizes: the given ones, and defaults for the others.
+// Returns the given sizes, and the default of every symbol that `given` lacks. A symbol that has
+// neither is not in the result.
 SizeBindings ProgramCache::sizesWith(const SizeBindings& given) const {
   SizeBindings sizes = defaultSizes(fusion_);
   std::vector<std::string> symbols;

@@ -39,8 +39,8 @@ std::string convertText(const std::string& text, DType from, DType to);
 std::string applyText(std::string_view text, const std::string& a, const std::string& b = {},
                       const std::string& c = {}, const std::string& d = {});
 
-// The expressions of the tensors, accumulators and coordinates that a body reads. Each emitter has
-// other expressions. Below, `tensor` is Node::index of a Load (codegen/plan/body.h). In a tile
+// The expressions of the tensors, accumulators and coordinates that a body reads. They differ
+// between emitters. Below, `tensor` is Node::index of a Load (codegen/plan/body.h). In a tile
 // program, this is the number of a tile (codegen/tile/program.h).
 struct LeafText {
   std::function<std::string(int tensor)> element;  // element of a tensor, in storedType()

@@ -16,10 +16,10 @@ struct LibmFunction {
   std::string_view name;
   int operands = 1;
   bool f32 = true;  // false: cpu_vector_math.h defines the function for f32
-  // With AVX-512: true: calls libmvec's function for vectors of 64 bytes. false: calls the function
-  // for 32 bytes twice, because this is faster. Measured with glibc 2.36 on Zen 4: compared with
-  // one call for 64 bytes, two calls take 0.7 times as long for the functions with `false`, and 1.1
-  // to 3 times as long for all others.
+  // How a kernel for AVX-512 computes a vector of 64 bytes. true: with one call of libmvec's
+  // function for 64 bytes. false: with two calls of the function for 32 bytes. Measured with glibc
+  // 2.36 on Zen 4: two calls take 0.7 times as long as one call for the functions with `false`, and
+  // 1.1 to 3 times as long for all others.
   bool wide = true;
 };
 constexpr LibmFunction kLibmFunctions[] = {

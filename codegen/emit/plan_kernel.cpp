@@ -26,8 +26,8 @@ namespace heddle::codegen {
 namespace {
 
 // Plans one segment without independent parts. A *sweep* is one pass over the elements of the rows.
-// If each sweep becomes its own launches, the Planner creates another Planner per sweep and joins
-// the plans. `suffix` makes the names of the entry points of these plans different.
+// If each sweep has its own launches, the Planner creates another Planner per sweep and joins their
+// plans. `suffix` makes the names of the entry points of these plans different.
 class Planner {
  public:
   Planner(const Fusion& segment, const Operands& operands, Target target, const RunSizes& run,
@@ -255,7 +255,7 @@ class Planner {
     return partSizes(segment_, analysis_, extents_, part, analysis);
   }
 
-  const KernelChoice* const choice_;  // nullptr: the model decides everything
+  const KernelChoice* const choice_;  // nullptr: the caller has made no choice
   KernelChoice made_;                 // the decisions for the planned kernel
   const Fusion& segment_;
   const Operands& operands_;

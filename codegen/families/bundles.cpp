@@ -27,7 +27,7 @@ constexpr int64_t kSectorBytes = 32;
 // registers or shared memory, a block reads fewer bytes together.
 constexpr int64_t kAlignedBytes = 64;
 constexpr int64_t kWideBytes = 128;
-// Cuda: the longest vector that the model chooses, and the longest one that a choice may name. Each
+// Cuda: the longest vector without a KernelChoice, and the longest one that a choice may name. Each
 // lane has accumulators and values per row of its own, which take registers.
 constexpr int64_t kWantedLanes = 4;
 constexpr int64_t kMostLanes = 8;
@@ -38,15 +38,16 @@ constexpr int64_t kTileBytes = 96;   // bytes of tiles that one thread holds
 constexpr int64_t kMostThreads = 512;
 constexpr int64_t kMostChosenThreads = 1024;
 constexpr int64_t kStateBytes = 8;  // bytes of an accumulator in shared memory
-// With more vectors per thread in shared memory, two launches are faster. For example, on an H200,
+// The largest number of vectors per thread in shared memory. With more vectors, two launches are
+// faster. For example, on an H200,
 // a softmax over the middle axis of f32[64, 3000, 333] took 300 us with 24 vectors per thread. It
 // took 222 us in two launches.
 constexpr int32_t kMostVectors = 16;
 constexpr int64_t kRegister = 4;  // bytes; a vector in shared memory has at least these bytes
-// With fewer blocks, multiprocessors are idle. This does not matter if there are at most kShortWork
-// elements.
+// With fewer blocks than this, multiprocessors are idle. This does not matter if there are at most
+// kShortWork elements.
 constexpr int64_t kFewBlocks = kMultiprocessors;
-// Cpp: with fewer bundles, the threads of a pool are idle.
+// Cpp: with fewer bundles than this, some threads of the pool are idle.
 constexpr int64_t kFewBundles = 64;
 // Cpp: the largest size of all arrays of a bundle together. They stay in the L2 cache of a core.
 constexpr int64_t kMostArrayBytes = 640 << 10;
@@ -123,8 +124,8 @@ class CudaBundles {
         vector_(vector()) {}
 
   // Tries wide accesses first. If long rows need shared memory and vectors are aligned, a block may
-  // use half of each sector. Neighbouring blocks run at the same time, and the second one finds the
-  // other half in the cache. Unaligned vectors would need too many accesses for this.
+  // use half of each sector. The block that uses the other half runs at the same time, and finds it
+  // in the cache. Unaligned vectors would need too many accesses for this.
   std::optional<RowCandidate> choose() const {
     const bool are_aligned = vector_ > 1 && areAligned(space_, vector_);
     const int64_t wide = are_aligned ? kAlignedBytes : kWideBytes;

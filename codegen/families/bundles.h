@@ -17,8 +17,8 @@ namespace heddle::codegen {
 
 // Returns the best layout of bundles. Returns nullopt if no bundle fits, or if another kernel is
 // faster:
-// - The segment needs at most one sweep. On Cuda, reductions that one sweep computes together
-//   (JointReductions) count as one sweep.
+// - The segment needs at most one sweep. On Cuda, two joint reductions (codegen/plan/joint.h) need
+//   only one sweep.
 // - The kernel also adds elements to columns (hasColumns()).
 // - Neighbouring rows are not neighbours in memory.
 // - The rows are so long that even the narrowest useful bundle does not fit (Cuda: in registers or

@@ -41,8 +41,8 @@ class ColumnDivider {
     return part;
   }
 
-  // Outputs that may overwrite inputs come last (columns.h). If such an output is already a
-  // temporary, a separate sweep copies it.
+  // The outputs that do not depend on column reductions come last. If the first sweep has stored
+  // such an output as a temporary, a sweep of its own copies the temporary to the output.
   Sweeps sweeps() {
     Sweeps sweeps;
     const std::vector<ValueId> shared = sharedRowValues();

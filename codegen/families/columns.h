@@ -12,7 +12,8 @@ namespace heddle::codegen {
 // Such a segment may also reduce rows. An example is the backward of a norm: the gradient of the
 // input needs sums along rows, and the gradients of the parameters need sums along columns.
 
-// Returns columnReductions(segment). Fast if the segment has no column reductions.
+// Returns columnReductions(segment) (ir/analysis/kernel_rules.h). The call is fast if the segment
+// has no column reductions.
 std::vector<ExprId> columnReductionsOf(const Fusion& segment, const Analysis& analysis);
 
 // A segment without its column reductions. The operands of the column reductions are additional

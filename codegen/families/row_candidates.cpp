@@ -177,8 +177,8 @@ std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& d
   // enough rows for all threads of the GPU, a warp per row is better.
   const int64_t fewest = demand.several_sweeps ? kFewestThreads : 2 * kFewestThreads;
   const int64_t least = space.keptCount() * fewest >= kManyThreads ? fewest : 32;
-  // The threads that share a row store their own sums of columns. Blocks with one row store the
-  // fewest sums.
+  // In a block, the threads of each row store sums of columns of their own. Blocks with one row
+  // therefore store the fewest sums.
   const int64_t shortest = hasColumns(space) ? kShortestBlock : least;
   auto threadsFor = [vectors, least = shortest](int64_t registers) {
     const auto threads = static_cast<int64_t>(

@@ -48,7 +48,7 @@ struct RowDemand {
   int64_t ops = 0;           // simple operations of the longest body (opsOf())
   int64_t accumulators = 0;  // number of accumulators of a row
   bool several_sweeps = false;  // needsSeveralSweeps()
-  bool joined_sweeps = false;   // the same, but a pair of joint reductions counts as one (Cuda)
+  bool joined_sweeps = false;   // the same, but joint reductions count as one reduction (Cuda)
 };
 
 // Counts what a kernel does for each row. Joint reductions (codegen/plan/joint.h), which only Cuda
@@ -69,8 +69,8 @@ struct RowDemands {
 
 // Returns the best candidate for these sizes. `rows` must have a reduced axis (withRows()). Returns
 // nullopt in these cases, in which several launches are better (codegen/families/sweeps.h):
-// - There are few rows, so that processors would be idle. Cuda: this holds only for rows that a
-//   block cannot hold, and for columns.
+// - There are few rows, so that processors would be idle. Cuda: few rows matter only if a block
+//   cannot hold a row, or if the kernel adds elements to columns.
 // - The elements of a row are not neighbours in memory, and chooseBundles()
 //   (codegen/families/bundles.h) returns nullopt.
 // - The kernel adds elements to columns. Cuda: a block cannot hold a row, or there are many

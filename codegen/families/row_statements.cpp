@@ -109,8 +109,8 @@ class StatementWriter {
     return form_.reciprocals && !per_row ? withReciprocals(std::move(written)) : written;
   }
 
-  // Replaces divisions by a scalar by multiplications with the reciprocal. If blocks process
-  // several rows, the compiler computes the reciprocal before the first row.
+  // Replaces divisions by a scalar by multiplications with the reciprocal. If a block processes
+  // several rows, the compiler moves the computation of the reciprocal before the first row.
   static void divideByScalars(Body& body) {
     for (Node& node : body.nodes) {
       if (node.kind != Node::Kind::Apply || node.text != kDivision) continue;

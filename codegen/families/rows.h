@@ -32,7 +32,8 @@ RowDemands rowDemands(const Fusion& segment, const Analysis& analysis, const Spa
                       Target target, const IdVector<AccumulatorId, Accumulator>& columns);
 
 // Returns the schedule with which buildFrame() creates the frame of a program with this layout.
-// Lanes run along the innermost reduced axis; in bundles, they run along the innermost kept axis.
+// Lanes (codegen/plan/schedule.h) run along the innermost reduced axis. In bundles, they run along
+// the innermost kept axis.
 Schedule rowSchedule(const RowLayout& layout, const Space& rows, Target target);
 
 // Returns the program of the candidate that chooseRows() returns for `choice`, or nullopt if
@@ -47,7 +48,8 @@ std::optional<TileProgram> buildRows(const Fusion& segment, const Analysis& anal
 // Returns the bytes of the workspace of a program without columns.
 int64_t workspaceOf(const RowLayout& layout, const Space& rows);
 
-// Returns the number of parts in which a program with columns sums its rows (ColumnSums).
+// Returns the number of groups of rows for which a program with columns stores separate sums of
+// columns (ColumnSums in codegen/tile/program.h).
 int64_t partsOf(const RowLayout& layout, Target target, const Space& space);
 
 }  // namespace heddle::codegen

@@ -34,7 +34,7 @@ struct SharedKernel {
 // sizes of the parts are arguments and do not appear in the text.
 class SharedLaunches {
  public:
-  // Generates only names that begin with `entry`, for kernels and for bodies.
+  // The names of all kernels and bodies begin with `entry`.
   SharedLaunches(Target target, std::string entry) : target_(target), entry_(std::move(entry)) {}
 
   // The largest argument struct of a CUDA kernel, in bytes (since CUDA 12.1). finish() creates
@@ -58,7 +58,7 @@ class SharedLaunches {
     std::vector<SharedKernel> kernels;  // they call the bodies
     std::vector<LaunchStage> stages;    // one per launch; several may launch the same kernel
     std::vector<StageLayout> layouts;   // per stage
-    std::string description;            // of the launches, for users
+    std::string description;            // describes the launches for users
   };
   Result finish() const;
 

@@ -21,7 +21,7 @@ constexpr int64_t kSquaresPerTile = 4;
 constexpr int64_t kMostOps = 256;
 // The largest number of bytes of tiles that a thread loads before it stores.
 constexpr int64_t kSquareTileBytes = 128;
-constexpr int64_t kElements = kSquareEdge * kSquareEdge / kSquareThreads;  // of a tile, per thread
+constexpr int64_t kElements = kSquareEdge * kSquareEdge / kSquareThreads;  // per thread and tile
 
 struct Axes {         // the axes of a square, as indices into Space::extents
   size_t column;      // outputs that are not exchanged are contiguous along this axis
@@ -153,8 +153,8 @@ int32_t edgeFor(const Space& space) {
   return are_few || fullness(kSmallEdge) > kGain * full ? kSmallEdge : kSquareEdge;
 }
 
-// Returns whether lines of an exchanged tensor begin inside of a piece of kSector bytes.
-// Neighbouring squares then share such pieces.
+// Returns whether some rows of an exchanged tensor (its elements along Axes::row) do not begin at a
+// multiple of kSector bytes. Neighbouring squares then share pieces of kSector bytes.
 bool sharesSectors(const Space& space) {
   constexpr int64_t kSector = 64;  // bytes: two of the sectors that the memory of a GPU reads
   const size_t rank = space.extents.size();
@@ -332,7 +332,7 @@ bool fits(const TileProgram& program) {
                   : size * kSquareEdge * kSquareEdge;
   };
   for (const Statement& statement : program.statements) {
-    // Only these statements of a program of squares need memory or operations.
+    // Only these statements of a program of squares have operations or need memory for squares.
     if (const auto* map = std::get_if<MapTiles>(&statement)) ops += opsOf(map->body);
     if (const auto* load = std::get_if<ExchangeTile>(&statement)) exchange(load->tile);
     if (const auto* store = std::get_if<StoreExchanged>(&statement)) exchange(store->tile);

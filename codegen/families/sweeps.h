@@ -66,8 +66,8 @@ struct Sweeps {
 };
 
 // Divides a segment into sweeps. Each sweep becomes one or several segments. The segments that
-// store outputs come last. An output may have the memory of an input, and no segment may read an
-// input that an earlier segment has overwritten.
+// store outputs come last, because an output may have the memory of an input, and no segment may
+// read an input that an earlier segment has overwritten.
 Sweeps divideIntoSweeps(const Fusion& segment, const Analysis& analysis,
                         const AxisExtents& extents);
 

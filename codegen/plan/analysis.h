@@ -57,8 +57,8 @@ struct Analysis {
   // order.
   std::vector<AxisId> coordinates;
   // Per value: true if the value itself is rounded to 16 bits or less, or if every op that reads it
-  // has a result with this property and does not increase a small relative error. Kernels may then
-  // compute the value with OpDef::rounded_text (ir/ops/op.h), which is faster and less exact.
+  // keeps small relative errors small and has a result that is `rounded`. Kernels may then compute
+  // the value with OpDef::rounded_text (ir/ops/op.h), which is faster and less exact.
   IdVector<ValueId, bool> rounded;
   // The pairs of reductions that the kernel computes in one sweep. analyze() leaves the list empty.
   // For a kernel that can use such pairs, the planner sets it to the result of jointReductions().

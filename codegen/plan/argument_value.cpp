@@ -30,7 +30,7 @@ int64_t product(int64_t a, int64_t b) {
   return __builtin_mul_overflow(a, b, &result) ? std::numeric_limits<int64_t>::max() : result;
 }
 
-// Returns the largest offset that the kernel computes for the tensor, in elements.
+// Returns an upper bound of the offsets that the kernel computes for the tensor, in elements.
 int64_t lastOffset(const SpaceTensor& tensor, const FrameNumbers& numbers) {
   const Schedule& schedule = numbers.schedule;
   const size_t lane_axis = schedule.laneAxis(numbers.space);

@@ -49,7 +49,7 @@ struct FrameNumbers {
   const Space& space;
   const Schedule& schedule;
   int64_t reduced_count;  // KernelFrame::reduced_count
-  int64_t squares = 0;    // squares (codegen/tile/program.h); 0: there are none
+  int64_t squares = 0;    // number of squares (codegen/tile/program.h); 0: no program of squares
 };
 
 // What the arguments of one launch (LaunchStage::args) contain. All launches of one kernel text

@@ -169,7 +169,7 @@ class BodyWriter {
   }
 
   // Returns the type from which the op `full` converts its scalar. A float that fills an integer
-  // tensor saturates at the ends of the tensor's type, as in a cast.
+  // tensor saturates at the ends of the range of the tensor's type, as in a cast.
   DType fullFrom(const Expression& expr, DType dtype) const {
     const DType from = segment_.value(expr.inputs[0]).tensor.dtype;
     return isFloat(from) && !isFloat(dtype) && dtype != DType::Bool ? from : dtype;

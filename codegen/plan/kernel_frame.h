@@ -69,8 +69,10 @@ struct Access {
   std::string name;  // also the name of the field with its pointer
   DType dtype = DType::F32;
   bool output = false;
-  IndexExpr kept_offset;     // from the coordinates of kept axes; workspace: plus base and split
-  IndexExpr reduced_offset;  // from the coordinates of reduced axes
+  // Computed from the coordinates of the kept axes. In the workspace, SpaceTensor::base is added.
+  // For outputs there, the offset of the partial results of the current split is also added.
+  IndexExpr kept_offset;
+  IndexExpr reduced_offset;  // computed from the coordinates of the reduced axes
   LaneStride lane = LaneStride::Zero;
   IndexExpr lane_stride;
   // CUDA: hasAlignedItems() (codegen/plan/argument_value.h). The kernel may then load items as

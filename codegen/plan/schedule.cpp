@@ -58,7 +58,7 @@ int32_t unrollFor(const Space& space, int32_t lanes, int64_t bytes) {
     loaded += sizeOf(t.dtype) * lanes;
     ++inputs;
   }
-  // An item loads one piece of a cat, so only the indexed tensor with the largest elements counts.
+  // An item of a `cat` loads from one of its operands, so only the largest elements count.
   int64_t indexed = 0;
   for (const IndexedTensor& t : space.indexed) indexed = std::max(indexed, sizeOf(t.dtype) * lanes);
   loaded += indexed;
@@ -70,8 +70,8 @@ int32_t unrollFor(const Space& space, int32_t lanes, int64_t bytes) {
 constexpr int64_t kBytesInFlight = 64;
 constexpr int64_t kPointwiseBytes = kBytesInFlight / 2;
 
-// The assumed number of multiprocessors. With another number, a schedule is correct, but possibly
-// not the fastest.
+// The assumed number of multiprocessors. On a GPU with another number, a schedule is correct, but
+// possibly not the fastest.
 constexpr int64_t kProcessors = 132;
 
 // Returns `lanes`, or fewer if rows are unaligned or short. A thread accesses the elements of an

@@ -172,12 +172,12 @@ void checkObserved(const Slot& slot, const TensorDesc& desc) {
   for (size_t i = observed.order.size(); i-- > 0;) {
     const size_t axis = observed.order[i];
     if (desc.sizes[axis] == 1) {
-      inner_span *= desc.alloc[axis];  // may exceed 1 in the last block of a sharded axis
+      inner_span *= desc.alloc[axis];  // more than 1 if the axis is padded
       continue;
     }
     const int64_t stride = desc.strides[axis];
     const bool contiguous = axis < observed.contiguous.size() && observed.contiguous[axis];
-    if (stride == 0 && !contiguous) continue;  // an axis of stride 0 has no position
+    if (stride == 0 && !contiguous) continue;  // such an axis fits at any place of the order
     HEDDLE_USER_CHECK_CODE(
         ShapeMismatch, contiguous ? stride == inner_span : stride >= inner_stride,
         "input %{}: axis {} has stride {}, its layout in the program requires {}{}", slot.name,

@@ -17,9 +17,9 @@ namespace heddle::host {
 // - It is not an output of the segment.
 bool mayComeByValue(const Fusion& segment, size_t position);
 
-// Returns the segment with some inputs replaced by scalars. `by_value` has one flag per input. A
-// scalar has the widest type of its category (bool, i64 or f64). The returned segment computes the
-// 0-d tensor from the scalar. Inputs keep their positions.
+// Returns the segment with some inputs replaced by scalars. `by_value` has one flag per input. Each
+// new scalar has the widest type of its category (bool, i64 or f64). The returned segment computes
+// the 0-d tensor from the scalar. Inputs keep their positions.
 Fusion withValues(const Fusion& segment, const std::vector<bool>& by_value);
 
 // Returns a segment that stores a scalar to a 0-d tensor of type `dtype`. It serves readers that

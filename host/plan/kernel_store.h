@@ -23,9 +23,9 @@
 namespace heddle::host {
 
 // Holds the kernels of one Executable, or of several that share the store. A kernel is compiled and
-// loaded only once, even if several plans use it. Exception: unloadUnused() may unload it. A
-// codegen::KernelPlan describes a kernel as a list of stages; each stage is one launch.
-// Thread-safe.
+// loaded only once, even if several plans use it. Exception: if unloadUnused() has unloaded a
+// kernel, the next plan that needs it loads it again. A codegen::KernelPlan describes a kernel as a
+// list of stages; each stage is one launch. Thread-safe.
 class KernelStore {
  public:
   // `device` and `images` must outlive the store. `images` nullptr: the store creates a private
@@ -35,7 +35,7 @@ class KernelStore {
   // The loaded code of a kernel: one element per stage.
   using Loaded = std::vector<LoadedKernel>;
   struct Prepared {
-    std::vector<Loaded> kernels;  // per plan
+    std::vector<Loaded> kernels;  // per element of `plans`
     int64_t bytes = 0;            // size of the images and texts that were not loaded before
   };
   // Compiles all new sources of the kernel plans together, and loads the entry points of their
@@ -68,10 +68,10 @@ class KernelStore {
     bool operator==(const Key&) const = default;
   };
   // Returns the StoredSegment of a segment. Equal segments share one StoredSegment, also if they
-  // belong to different programs. The names of values do not count, because kernels do not depend
-  // on them. Requires that the device has a compiler.
+  // belong to different programs. Segments that differ only in names count as equal, because
+  // kernels do not depend on names. Requires that the device has a compiler.
   std::shared_ptr<StoredSegment> segmentOf(const Fusion& segment);
-  // Returns StoredSegment::bind() for these operands. If there is a kernel, increments
+  // Returns StoredSegment::bind() for these operands. If that finds a kernel, increments
   // Counts::reused.
   std::optional<StoredSegment::Bound> bind(StoredSegment& segment,
                                            const codegen::SegmentPlanner::Operands& operands);
@@ -125,8 +125,9 @@ class KernelStore {
   std::once_flag own_images_made_;
   std::unique_ptr<codegen::ImageCache> own_images_;
   codegen::ImageCache* images_;
-  std::mutex loading_;                        // held while the device loads images
-  mutable std::mutex mutex_;                  // guards all members below; taken after loading_
+  std::mutex loading_;  // held while the device loads images
+  // Guards all members below. A thread that locks both mutexes locks loading_ first.
+  mutable std::mutex mutex_;
   std::map<std::string, SourcePtr> sources_;  // by source text
   codegen::ImageBytes bytes_;                 // total size of sources_
   const int64_t most_bytes_;

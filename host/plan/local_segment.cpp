@@ -10,8 +10,8 @@
 namespace heddle::host {
 namespace {
 
-// Returns the values of the segment's symbols: the unsharded sizes of the operands and, for all
-// other symbols, the sizes of the program.
+// Returns the values of the segment's symbols. If a symbol is the size of an operand's axis, the
+// operand gives the value. `sizes` gives the values of all other symbols.
 SizeBindings symbolsOf(const Fusion& segment, const std::vector<TensorDesc>& inputs,
                        const std::vector<TensorDesc>& outputs, const SizeBindings& sizes) {
   SizeBindings bound;

@@ -151,8 +151,8 @@ struct Plan {
     int64_t bytes = 0;         // bytes that the instruction reads and writes
     Address output;            // the first memory that the instruction writes
     int64_t output_bytes = 0;  // bytes at `output`; 0: the instruction writes nothing
-    // The team of a collective that no rank completes before all ranks of the team have begun it.
-    // Invalid for every other step.
+    // If the step is a collective that no rank completes before all ranks of its team have begun
+    // it: the team. Otherwise invalid.
     TeamId team;
   };
   struct Output {
@@ -197,8 +197,9 @@ struct Plan {
   std::vector<BufferInput> buffer_inputs;
   // true: a step writes an input, or an input is donated.
   bool has_exclusive_input = false;
-  // All elements of each input, with padding: a run may write the padding. Empty unless
-  // has_exclusive_input is true or an output is preallocated.
+  // Per input: the descriptor of its allocation, that is, of its elements and its padding. A run
+  // may write the padding too. Empty unless has_exclusive_input is true or an output is
+  // preallocated.
   std::vector<TensorDesc> input_allocations;
   std::vector<ScalarInput> scalar_inputs;
   std::vector<ValueInput> value_inputs;
@@ -253,7 +254,8 @@ struct PlanTarget {
 };
 
 // The properties of the caller's tensors on which a plan depends. Alignments are in bytes
-// (codegen::alignmentOf()). Missing entries mean: no tensor, false, and kFullAlignment.
+// (codegen::alignmentOf()). A list may have fewer entries than there are inputs or outputs. The
+// missing entries then count as nullopt, false or kFullAlignment.
 struct GivenTensors {
   std::vector<std::optional<TensorDesc>> preallocated = {};  // per output
   std::vector<bool> by_value = {};  // per input: it is a 0-d tensor in host memory

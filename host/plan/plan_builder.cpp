@@ -57,7 +57,7 @@ void PlanBuilder::draft() {
   // - Streams, events and pointers come first, because steps depend on them.
   // - storeValues() precedes emitFork(), because all streams read the values that it stores.
   // - finishJumps() needs the index of every step.
-  // - build() prepares matrix products and kernels afterwards, all of one kind together.
+  // - build() prepares all matrix products together, and then loads all kernels together.
   findEventUses();
   bindBuffers();
   bindValues();

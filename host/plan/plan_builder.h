@@ -24,7 +24,7 @@ namespace heddle::host {
 // from which a kernel is generated.
 class PlanBuilder {
  public:
-  // `sizes` are the sizes of the request on which the plan depends.
+  // `sizes` are those sizes of `request` on which the plan depends.
   PlanBuilder(const Program& program, const Unrolled& unrolled, const UnrollRequest& request,
               const SizeBindings& sizes, const GivenTensors& given, const PlanTarget& target);
   // Call one of these functions, and only once. compileKernels() only compiles the kernels.

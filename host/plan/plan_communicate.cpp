@@ -52,8 +52,8 @@ TeamId PlanBuilder::teamOf(comm::Communicator* communicator) {
   return TeamId(found - plan_->teams.begin());
 }
 
-// Returns whether the collective is also a barrier, that is, no rank completes it before all have
-// begun it.
+// Returns whether the collective is also a barrier, that is, no rank completes it before all ranks
+// of the team have begun it. `first` is the index of its first operation in Plan::operations.
 bool PlanBuilder::isBarrier(comm::Communicator* communicator, int32_t first) const {
   using comm::CollectiveKind;
   const CollectiveKind kind = plan_->operations[first].kind;

@@ -42,7 +42,8 @@ TensorDesc transposedDesc(TensorDesc desc) {
   return desc;
 }
 
-// Returns the largest power of two, up to 256, that divides the offset of the view in its buffer.
+// Returns the largest power of two, up to 256, that divides the offset in bytes of the view in its
+// buffer, for all values of the late inputs (View::offsetBits()).
 int64_t alignmentOf(const View& view) {
   const auto offset = static_cast<uint64_t>(view.offsetBits()) | 256U;
   return static_cast<int64_t>(offset & (~offset + 1));

@@ -41,7 +41,7 @@ TensorDesc allocationOf(const TensorDesc& desc) {
 // - No preallocated tensor of another output replaces the buffer.
 bool PlanBuilder::landsInPlace(const Plan::Output& output, const TensorDesc& given) const {
   const BufferId id = bufferOf(output.address.pointer);
-  if (!unrolled_.buffers.has(id)) return false;  // a view of an input with a late offset
+  if (!unrolled_.buffers.has(id)) return false;  // the address depends on a late input
   const Buffer& buffer = unrolled_.buffers.at(id);
   return buffer.origin == Buffer::Origin::Allocated && output.address.offset == 0 &&
          output.desc.strides == given.strides && output.desc.alloc == given.alloc &&

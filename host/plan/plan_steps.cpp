@@ -28,7 +28,7 @@ bool isPlainCopy(const TensorDesc& out, const TensorDesc& in) {
   return validSpan(out) == elements(out.sizes) || out.allocElements() == elements(out.alloc);
 }
 
-// Returns the name of the op that computes a value, or "" for an input.
+// Returns the name of the op that computes a value, or "" for an input of the segment.
 std::string opThatComputes(const Fusion& segment, ValueId id) {
   for (const Expression& expr : segment.exprs()) {
     for (ValueId output : expr.outputs) {

@@ -30,7 +30,8 @@ void PlanBuilder::bindValues() {
   }
 }
 
-// Returns the 0-d input in host memory that a view names, or nullptr.
+// Returns the 0-d input in host memory to which a view refers. Returns nullptr if the view refers
+// to another buffer.
 PlanBuilder::HostValue* PlanBuilder::valueOf(const View& view) {
   auto found = values_.find(view.buffer);
   return found == values_.end() ? nullptr : &found->second;

@@ -120,9 +120,9 @@ RunKey::RunKey(const RunTensors& tensors) {
   forEachPart(tensors, append);
 }
 
-// Compares in the order of forEachPart(). Every run() without a prepared plan compares all its
-// tensors. Descriptors whose lists all have the same length, the usual case, are therefore compared
-// in one loop.
+// Compares in the order of forEachPart(). Every run except that of a PreparedRun compares all its
+// tensors, so the comparison must be fast. Usually all lists of a descriptor have the same length.
+// One loop then compares all lists.
 bool RunKey::matches(const RunTensors& tensors) const {
   const int64_t* at = numbers_.data();
   const auto isNext = [&](int64_t number) { return *at++ == number; };

@@ -11,23 +11,24 @@
 
 namespace heddle::host {
 
-// The inputs of a fusion or a program whose values decide sizes: integer scalars, and integer
-// tensors without axes in host memory. A plan is valid for one value of each of these inputs, so
-// every cache of plans compares the values. Exception: for a late input of a program, which decides
-// only where slices begin (host/unroll/late_scalars.h), a plan is valid for a range of values. All
-// code that chooses or creates a plan reads the values through this class.
+// The inputs of a fusion or a program whose values decide sizes or where slices begin: integer
+// scalars, and integer tensors without axes in host memory. A plan is valid for one value of each
+// of these inputs, so every cache of plans compares the values. Exception: for a late input of a
+// program, which decides only where slices begin (host/unroll/late_scalars.h), a plan is valid for
+// a range of values. All code that chooses or creates a plan reads the values through this class.
 class SizeInputs {
  public:
-  SizeInputs() = default;  // no input decides a size
+  SizeInputs() = default;  // the list is empty
   explicit SizeInputs(const Fusion& fusion);
   explicit SizeInputs(const Program& program);
 
   size_t size() const { return inputs_.size(); }
-  // Returns the value of input `i` of this list. A missing argument has its default value. If the
-  // kind of the argument is wrong, or a tensor has axes or no data, the result is 0, and
-  // bindInputs() reports the error. Throws UserError if the argument is missing and there is no
-  // default. Also throws UserError if the value is a float, is outside of the range of the input's
-  // type, or is in device memory.
+  // Returns the value of input `i` of this list. A missing argument has its default value. Returns
+  // 0 for arguments that bindInputs() rejects later: a scalar in place of a tensor, a tensor in
+  // place of a scalar, and a tensor that has axes or no data. Throws UserError in these cases:
+  // - The argument is missing, and the input has no default.
+  // - The argument is a scalar that is a float, or is outside of the range of the input's type.
+  // - The argument is a tensor in device memory.
   int64_t value(size_t i, const std::vector<Argument>& arguments) const;
   // Returns the ranges of values for which a plan for these arguments is valid. `late` has the
   // ranges of the late inputs (Plan::late).

@@ -22,8 +22,8 @@ using PointerIndex = Id<struct PointerTag>;
 constexpr PointerIndex pointerTo(BufferId buffer) { return PointerIndex(buffer.number()); }
 constexpr BufferId bufferOf(PointerIndex pointer) { return BufferId(pointer.number()); }
 
-// Each of these types is an index into the list of Plan with the same name: StageId into
-// Plan::stages, and so on. DeviceEventId has no such list.
+// Each of these types except DeviceEventId is an index into the member of Plan with the
+// corresponding name: StageId into Plan::stages, and so on.
 using StageId = Id<struct StageTag>;
 using ReferenceId = Id<struct ReferenceTag>;
 using MatmulId = Id<struct MatmulTag>;

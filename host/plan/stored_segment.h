@@ -15,7 +15,7 @@
 
 namespace heddle::host {
 
-// References to the stages of a kernel, one per stage. They do not keep the kernel loaded.
+// References to the loaded stages of a kernel, one per stage. They do not keep the kernel loaded.
 using WeakKernels = std::vector<std::weak_ptr<const void>>;
 // Returns pointers that keep the stages loaded. Returns nullopt if a stage was already unloaded.
 std::optional<std::vector<LoadedKernel>> lockAll(const WeakKernels& kernels);

@@ -41,12 +41,12 @@ void bindLate(const Plan& plan, const std::vector<Argument>& inputs, RunState& s
 struct CallerMemory {
   const std::byte* begin;
   int64_t bytes;
-  const TensorDesc& allocation;  // all elements, with padding: a run may write the padding
+  const TensorDesc& allocation;  // all elements, with padding, because a run may write the padding
   const std::byte* end() const { return begin + bytes; }
 };
 
-// Returns what is known about the elements that two tensors share in memory (sharingOf()).
-// Allocates no memory.
+// Returns whether two tensors share an element in memory, as far as the strides show this
+// (sharingOf()). Allocates no memory.
 Sharing memorySharing(const CallerMemory& a, const CallerMemory& b) {
   if (a.end() <= b.begin || b.end() <= a.begin) return Sharing::Nothing;
   return sharingOf({a.allocation, 0}, {b.allocation, b.begin - a.begin});
@@ -69,8 +69,8 @@ bool hasAcceptedAddresses(const Plan& plan, const RunState& state) {
   return equal;
 }
 
-// Throws UserError if a preallocated output shares an element with another tensor, or if the
-// strides do not show that it shares none. `sharing` is the result of memorySharing().
+// Throws UserError unless `sharing` shows that a preallocated output shares no element with another
+// tensor. `sharing` is the result of memorySharing(). `other` names the other tensor in the error.
 void requireApart(const Plan::Preallocated& output, Sharing sharing, std::string_view other) {
   HEDDLE_USER_CHECK(sharing != Sharing::Bytes,
                     "preallocated output {} (%{}) overlaps the memory of {}", output.output,

@@ -13,12 +13,12 @@ namespace heddle::host {
 // - An input with elements has no data.
 // - A scalar input has a value that its type does not allow.
 // - An input or a preallocated output is in the memory of another device.
-// - A preallocated output overlaps an input or another output. Exception: some outputs are computed
-//   in other memory, and copied to the caller's tensor after all inputs were read. They may overlap
-//   inputs that the run does not write and that are not donated.
-// - An input that is donated, or that the run writes, overlaps another input. Two tensors also
-//   count as overlapping if their memory ranges overlap and the strides do not show that they share
-//   no element.
+// - A preallocated output overlaps an input or another preallocated output. Exception: some outputs
+//   are computed in other memory, and copied to the caller's tensor after all inputs were read.
+//   Such an output may overlap inputs that the run does not write and that are not donated.
+// - An input that is donated, or that the run writes, overlaps another input.
+// Two tensors whose memory ranges overlap count as overlapping, unless their strides show that they
+// share no element.
 void bindRun(const Plan& plan, const std::vector<Argument>& inputs,
              const std::vector<Tensor>& preallocated, RunState& state);
 

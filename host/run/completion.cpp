@@ -31,8 +31,8 @@ void awaitEvent(Device& device, Event event, const Plan& plan) {
     probe(plan);
     std::this_thread::sleep_for(kPollingInterval);
   }
-  // The event also happens if a different call, for example in another thread, has aborted a
-  // collective. The run has then failed, and probe() throws.
+  // The event also happens after another call of probe(), for example in another thread, has
+  // aborted a collective of the run. The run has then failed, and probe() throws.
   probe(plan);
 }
 
@@ -158,8 +158,9 @@ void Completion::conclude() {
   if (!errors.failed()) resources->job.endRun(run);
 }
 
-// If `settle` is true, the event of this run must have happened. The earlier runs whose outputs
-// this run reads have then ended too, and the function first finds out whether they have failed.
+// Throws an error if an input is an output of a failed run. If `settle` is true, the event of this
+// run must have happened. The runs that computed the inputs have then ended too, and the function
+// first finds out whether they have failed.
 void Completion::checkInputs(bool settle) {
   const bool may_have_failed = RunResources::any_local_error.load(std::memory_order_acquire) ||
                                RunResources::any_job.load(std::memory_order_relaxed);
@@ -213,7 +214,8 @@ void Completion::settleProducers() {
 }
 
 // Throws the error of `producer`, the run that has computed the input. Adds the input to the
-// message, unless `producer` itself failed because of an input: its message then already names one.
+// message. Exception: if `producer` itself failed because of an input, its message already names
+// that input.
 void Completion::throwOfInput(const Completion& producer, int input) {
   by_input_.store(true);
   try {
@@ -226,11 +228,11 @@ void Completion::throwOfInput(const Completion& producer, int input) {
   throw InternalError("the error of a failed run is missing");
 }
 
-// Prints the error before it counts the run. A reader of the count can therefore rely on the
-// printed error.
+// Prints the error before it counts the run. When the count has grown, the error is therefore
+// already printed.
 void Completion::reportUnwaited() noexcept {
   if (!errors.failed() || reported.exchange(true)) return;
-  if (!by_input_.load()) {  // otherwise the run that failed first prints its error
+  if (!by_input_.load()) {  // otherwise the run that failed first reports this error itself
     try {
       errors.rethrow(&resources->texts());
     } catch (const std::exception& e) {

@@ -79,10 +79,10 @@ class RunResources : public std::enable_shared_from_this<RunResources> {
   // true: a run may have an error that no call has thrown yet. Used only in jobs of several ranks;
   // other runs use any_local_error.
   std::atomic<bool> any_error{false};
-  // true: some run of this process, in a job of one rank, has failed. Runs then check whether their
-  // inputs are outputs of failed runs.
+  // true: some run of this process, in a job of one rank, has failed. If this or any_job is true,
+  // runs check whether their inputs are outputs of failed runs.
   static inline std::atomic<bool> any_local_error{false};
-  // true: this process had runs of a job of several ranks.
+  // true: this process has prepared runs of a job of several ranks.
   static inline std::atomic<bool> any_job{false};
 
   std::vector<std::string> output_names;  // by position; set before the first run
@@ -112,8 +112,8 @@ void awaitEvent(Device& device, Event event, const Plan& plan);
 // Represents the end of one run, and stores the error of the run. The Outputs and the RunState of
 // the run share this object, which is part of the run's record (host/run/run_record.h). A run that
 // reads an output of a failed run fails too. Its error names the input and repeats the first error.
-// If further runs read its outputs, they repeat its error without a change. Thread-safe, except
-// reuse().
+// A run that reads an output of this second run fails with the error of the second run.
+// Thread-safe, except reuse().
 struct Completion {
   explicit Completion(std::shared_ptr<RunResources> r)
       : resources(std::move(r)),
@@ -180,8 +180,8 @@ struct Completion {
   [[noreturn]] void throwOfInput(const Completion& producer, int input);
 
   // true: it is known whether the run has failed. done() and wait() then no longer use the
-  // communicators. The destructor of the Executable waits until this is true, because it destroys
-  // the communicators, and a caller may still call Outputs::wait() afterwards.
+  // communicators. The destructor of the Executable waits until this is true: it destroys the
+  // communicators, but a caller may still call Outputs::wait() afterwards.
   std::atomic<bool> settled_{false};
   // true: the run failed because it read an output of a failed run.
   std::atomic<bool> by_input_{false};

@@ -34,7 +34,7 @@ class HostIrEvaluator {
   std::shared_ptr<const Plan> prepare(const RunTensors& tensors, bool check_races,
                                       Stream stream) const;
 
-  // Compiles the kernels that a plan for these tensors needs, so that prepare() finds their images.
+  // Compiles the kernels that a plan for these tensors needs. A later prepare() finds their images.
   // Needs no other rank, and loads no kernels on the device. Throws the errors of prepare().
   void compileKernels(const RunTensors& tensors) const;
 

@@ -21,7 +21,8 @@ std::byte* pointerOf(const Plan::Operand& operand, const RunState& state) {
   return base == nullptr ? nullptr : base + operand.address.offset;  // nullptr: a buffer of 0 bytes
 }
 
-// Returns the number of elements in memory from the first to the last element of a tensor.
+// Returns the number of elements in memory from the first to the last element of a tensor, both
+// included. Returns 0 for an empty tensor.
 int64_t spanOf(const TensorDesc& desc) {
   int64_t span = desc.numel() == 0 ? 0 : 1;
   for (size_t i = 0; span > 0 && i < desc.rank(); ++i) {
@@ -30,7 +31,7 @@ int64_t spanOf(const TensorDesc& desc) {
   return span;
 }
 
-// Copies the operand to the host in stream order. Then calls `use` with the copy, as a dense
+// Enqueues a copy of the operand to the host, and a task that calls `use` with the copy as a dense
 // tensor.
 template <class Use>
 void enqueueOnHost(const Plan::Operand& operand, const RunState& state, Device& device,
@@ -51,7 +52,7 @@ void checkFinite(const std::string& name, const HostTensor& tensor) {
   }
 }
 
-// Writes the line in one call, so that lines of several ranks do not mix.
+// Writes the line with one call, so that the lines of several ranks do not mix.
 void printLine(const std::string& line) {
   std::fputs(line.c_str(), stdout);
   std::fflush(stdout);

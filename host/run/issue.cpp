@@ -79,8 +79,8 @@ void Issuer::freeWorkspaces() noexcept {
 }
 
 // Makes kCallerStream wait for all other streams of the run, so that frees on kCallerStream happen
-// after the work of all streams. If this fails, the function only reports the error, because all
-// memory must still be freed.
+// after the work of all streams. If a call of the device fails, the function only reports the
+// error, because all memory must still be freed.
 void Issuer::joinStreams() noexcept {
   for (StreamId id : IdRange(StreamId(1), StreamId(plan_.streams))) {
     try {
@@ -198,7 +198,7 @@ void Issuer::operator()(const AttentionStep& step) {
 }
 
 void Issuer::operator()(const CopyStep& step) {
-  if (at(step.dst) == at(step.src)) return;  // the caller passed one buffer as input and output
+  if (at(step.dst) == at(step.src)) return;  // input and output are the same tensor of the caller
   device_.copy(at(step.dst), at(step.src), step.bytes, stream(step.stream), issue_);
 }
 

@@ -21,11 +21,12 @@ class Issuer {
 
   // Allocates the workspaces, issues all steps, and frees the workspaces.
   void run();
-  // Returns the index of the instruction that run() has begun to issue last, for messages. Returns
-  // -1 before the first step, and during a step that belongs to no instruction.
+  // Returns the index of the instruction that run() has begun to issue last. Error messages name
+  // this instruction. Returns -1 before the first step, and during a step that belongs to no
+  // instruction.
   InstructionIndex instruction() const { return issue_.instruction; }
-  // Frees all memory of the run. Buffers are freed in the order of stream 0 of the program, after
-  // all issued work. Each workspace is freed in the order of its own stream. Call this if run() has
+  // Frees all memory of the run, as stream-ordered frees: buffers on stream 0 of the program, which
+  // first waits for all issued work, and each workspace on its own stream. Call this if run() has
   // thrown an exception.
   void freeAll() noexcept;
 
@@ -57,7 +58,7 @@ class Issuer {
     return base == nullptr ? nullptr : base + address.offset;  // nullptr: a buffer of 0 bytes
   }
   Scalar& scalar(RegisterId id) const { return state_.registers[id]; }
-  // Returns element `i` of a list of registers.
+  // Returns the register with the number `first` + `i`.
   Scalar& scalar(RegisterId first, int32_t i) const {
     return scalar(RegisterId(first.number() + i));
   }

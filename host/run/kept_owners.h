@@ -32,9 +32,9 @@ class KeptOwners {
     {
       std::lock_guard lock(mutex_);
       if (owners_.empty()) return;
-      // After the swap, only this thread uses released_. Other threads return above, because
-      // owners_ is empty. The next call of add() belongs to the next run, which begins after all
-      // threads have finished with this run.
+      // After the swap, only this thread uses released_. A release() of another thread returns
+      // above, because owners_ is empty. The next call of add() belongs to the next run, which
+      // begins after all threads have finished with this run.
       owners_.swap(released_);
       has_owners_.store(false, std::memory_order_release);
     }
@@ -43,7 +43,7 @@ class KeptOwners {
     owners_.swap(released_);  // keeps the memory of the list for the next run
   }
 
-  // Calls visit(owner, input) for each owner until it returns true.
+  // Calls visit(owner, input) for each owner, until visit() returns true.
   template <class Visit>
   void findInput(const Visit& visit) const {
     if (empty()) return;

@@ -20,9 +20,9 @@ using comm::Operation;
 using nlohmann::json;
 
 // A channel (PostChannel in host/verify/post_sequence.h) consists of the collectives of one
-// communicator, or of the transfers from one rank to another. This is the largest number of posts
-// of a channel that a rank sends in full. For all later posts together, the rank sends only their
-// number and one hash.
+// communicator, or of the transfers from one rank to another. kSentInFull is the largest number of
+// posts of a channel that a rank sends in full. For all later posts together, the rank sends only
+// their number and one hash.
 constexpr size_t kSentInFull = 1024;
 
 struct PlannedPost {
@@ -55,7 +55,8 @@ void addPost(Sequence& sequence, const PlannedPost& post, bool decided) {
     sequence.posts.push_back(post);
     return;
   }
-  Operation alike = post.operation;  // changed below to be equal on both ends of a transfer
+  // The hash must be equal on both ends of a transfer, so `kind` and `peer` are replaced.
+  Operation alike = post.operation;
   if (comm::isPointToPoint(alike.kind)) alike.kind = CollectiveKind::Send;
   alike.peer = 0;
   sequence.rest_hash = sequence.rest_hash * 1099511628211u +
@@ -110,8 +111,8 @@ std::string encodePosts(const Sequences& sequences) {
   return all.dump();
 }
 
-// Parses the posts of rank `peer`. Throws UserError if the text is not a list of posts. Rank `peer`
-// has then called World::exchange() for a different purpose.
+// Parses the posts of rank `peer`. Throws UserError if the text is not a list of posts, that is, if
+// rank `peer` has called World::exchange() for a different purpose.
 Sequences decodePosts(const std::string& text, int peer) {
   Sequences sequences;
   const json all = json::parse(text, nullptr, false);

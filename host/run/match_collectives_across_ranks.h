@@ -34,9 +34,9 @@ namespace heddle::host {
 // Cache:   the class stores a hash of the sizes of each run that it has compared. A run needs a
 //          comparison if its hash is not stored. All ranks decide this alike, because they store
 //          the same hashes. The cached plans cannot decide this, because the ranks may have cached
-//          different plans. When kMost hashes are stored, the class discards all of them and begins
-//          a new round, which bounds the memory. A plan stores the number of the round in which the
-//          ranks agreed on it.
+//          different plans. To bound the memory, the class discards all hashes when kMost are
+//          stored, and begins a new round. A plan stores the number of the latest round in which
+//          the ranks agreed on it.
 // Threads: one thread at a time may call agree(); the thread must hold RunOrder::running. All ranks
 //          must begin their runs in the same order.
 class CrossRankMatcher {
@@ -48,10 +48,11 @@ class CrossRankMatcher {
   //   most          largest number of stored hashes; tests pass a small number
   CrossRankMatcher(comm::World* world, bool communicates, size_t most = kMost);
 
-  // Compares the posts of the plan if its sizes are new. In this case, the call blocks until all
-  // ranks have made it. Call it after JobLink::beginRun(). If the ranks have already agreed on the
-  // plan in this round, the call does nothing and is cheap. Throws UserError on the ranks that
-  // disagree. The error names the instruction, two ranks and the operations of both.
+  // Compares the posts of the plan if its sizes are new in this round. In this case, the call
+  // blocks until every rank has called agree(). Call it after JobLink::beginRun(). If the ranks
+  // have already agreed on the plan in this round, the call does nothing and is cheap. Throws
+  // UserError on the ranks that disagree. The error names the instruction and two ranks, and
+  // usually the operations of both.
   void agree(const Plan& plan, RunResources& resources);
 
  private:

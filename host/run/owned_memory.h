@@ -42,8 +42,8 @@ class OwnedMemory {
 
   Device& device_;
   int shift_ = 0;  // an address shifted by this number is the number of its block
-  // Block numbers. Two neighbours form a set, in which the first was added last. Empty: there is
-  // nothing to check.
+  // Block numbers. Elements 2 * i and 2 * i + 1 form a set; the first of them was added last.
+  // Empty: there is nothing to check.
   std::vector<uintptr_t> known_;
 };
 

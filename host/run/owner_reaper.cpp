@@ -13,8 +13,8 @@
 namespace heddle::host {
 namespace {
 
-// The time between two polls. Memory therefore stays alive for about this time after its run has
-// ended. A query of a GPU takes about a microsecond, so one query per interval costs nothing.
+// The time between two polls. The memory of an input stays alive for up to about this time after
+// its run has ended. A query of a GPU takes about a microsecond, so polls cost almost nothing.
 constexpr std::chrono::milliseconds kInterval{2};
 
 }  // namespace
@@ -83,7 +83,7 @@ void OwnerReaper::poll(State& state) {
       lock.unlock();
       const bool has_more = pool->releaseEnded();
       lock.lock();
-      // forget() resets `current` if the call has destroyed the pool.
+      // If releaseEnded() has destroyed the pool, forget() has reset `current`.
       if (has_more && state.current == pool) state.pools.push_back(pool);
       state.current = nullptr;
       state.changed.notify_all();

@@ -16,12 +16,12 @@ class OwnerReaper {
   OwnerReaper(const OwnerReaper&) = delete;
   OwnerReaper& operator=(const OwnerReaper&) = delete;
 
-  // Makes the thread call pool.releaseEnded() every few milliseconds until it returns false. The
-  // first call of serve() starts the thread. If the system cannot create the thread,
+  // Makes the thread call pool.releaseEnded() every few milliseconds, until a call returns false.
+  // The first call of serve() starts the thread. If the system cannot create the thread,
   // Outputs::wait() or a later run releases the owners.
   void serve(RunStatePool& pool) noexcept;
-  // Ends the calls for a pool. Call this before the pool is destroyed, without holding the pool's
-  // lock.
+  // Ends the calls of pool.releaseEnded(). Call this before the pool is destroyed, without holding
+  // the pool's lock.
   void forget(const RunStatePool& pool) noexcept;
 
  private:

@@ -7,8 +7,8 @@
 namespace heddle::host {
 namespace {
 
-// Returns whether the program writes preallocated output `i` directly. Otherwise it copies the
-// output to the caller's tensor at its end.
+// Returns whether the run writes preallocated output `i` directly. Otherwise the run copies the
+// output to the caller's tensor at the end.
 bool isWritten(const Plan& plan, size_t i) {
   return std::any_of(plan.preallocated.begin(), plan.preallocated.end(), [&](const auto& given) {
     return given.output == static_cast<int32_t>(i) &&
@@ -16,8 +16,9 @@ bool isWritten(const Plan& plan, size_t i) {
   });
 }
 
-// Returns the owner of an earlier output that is in the same buffer. Returns nullptr if there is no
-// such output. Skips preallocated outputs that are copied, because the copy is in other memory.
+// Returns the owner of an earlier output that is in the same buffer as output `output`. Returns
+// nullptr if there is no such output. Skips preallocated outputs that are copied, because the copy
+// is in other memory.
 std::shared_ptr<void> ownerOf(const Plan& plan, size_t output,
                               const std::vector<Argument>& outputs) {
   for (size_t i = 0; i < output; ++i) {
@@ -45,9 +46,8 @@ std::shared_ptr<Completion> RunRecord::begin(std::shared_ptr<RunResources> resou
   return completion;
 }
 
-// Creates the result tensors without addresses and owners. Later runs of the same plan only set
-// addresses and owners. All plans of a record belong to one program, so a change of the plan hardly
-// ever allocates.
+// Creates the result tensors without addresses and owners, which finish() sets in each run of the
+// plan. All plans of a record belong to one program, so a change of the plan hardly ever allocates.
 void RunRecord::prepareFor(const Plan& plan) {
   is_new_ = true;
   std::vector<Argument>& values = result_.values;
@@ -58,7 +58,7 @@ void RunRecord::prepareFor(const Plan& plan) {
   }
   for (size_t i = 0; i < values.size(); ++i) {
     const Plan::Output& output = plan.outputs[i];
-    // The inputs are in ascending order.
+    // The list buffer_inputs is sorted by input.
     const auto input =
         std::ranges::lower_bound(plan.buffer_inputs, output.input, {}, &Plan::BufferInput::input);
     stored_[i] =
@@ -115,7 +115,8 @@ std::shared_ptr<RunResult> RunRecord::finish(RunState& state, Allocator& allocat
   return result;
 }
 
-// Gives a buffer of the run to an owner, which frees it in the order of the run's stream.
+// Moves a buffer of the run to `owner`. When the returned std::shared_ptr releases the owner, the
+// buffer is freed as a stream-ordered free on the run's stream.
 std::shared_ptr<void> RunRecord::take(RunState& state, BufferId buffer, Allocator& allocator,
                                       Owner& owner) {
   owner.allocator = &allocator;
@@ -128,9 +129,9 @@ std::shared_ptr<void> RunRecord::take(RunState& state, BufferId buffer, Allocato
 }
 
 // Returns an owner that keeps `lender` alive, the owner of the caller's tensor. If `lender` itself
-// only keeps another owner alive, the result keeps that owner alive instead (Owner::lender). Later
-// runs find this run through the result (producerOf()), and learn whether it has failed. If
-// `lender` is empty, this is the only purpose of the result.
+// only keeps another owner alive, the result keeps that owner alive instead (Owner::lender). A
+// later run that reads the output finds this run through the result (producerOf()), and checks
+// whether this run has failed. If `lender` is empty, this is the only purpose of the result.
 std::shared_ptr<void> RunRecord::borrow(const std::shared_ptr<void>& lender, Owner& owner) {
   const auto* release = lender ? std::get_deleter<ReleaseOwner>(lender) : nullptr;
   owner.memory = nullptr;
@@ -165,8 +166,8 @@ void RunRecord::releasePart() noexcept {
   if (parts_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
   completion_.reportUnwaited();
   if (completion_.resources->hasManyFreeRecords()) completion_.plan.reset();
-  // RunResources owns the free records. The local pointer keeps it, and thus this record, alive
-  // until giveRecord() has returned.
+  // RunResources owns the free records. The local pointer keeps the RunResources, and thus this
+  // record, alive until giveRecord() has returned.
   const std::shared_ptr<RunResources> resources = std::move(completion_.resources);
   resources->giveRecord(*this);
 }

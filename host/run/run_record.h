@@ -28,7 +28,8 @@ struct RunResult {
 //            Each part has its own std::shared_ptr, so it may be in use longer than the others.
 //            When no part is in use any more, the record returns to the pool of records in its
 //            RunResources. While a part is in use, the record keeps its RunResources alive.
-// Threads:   one thread at a time calls the functions. The parts may be released on any thread.
+// Threads:   one thread at a time calls the functions, except that any thread may call
+//            producerOf(). The parts may be released on any thread.
 class RunRecord {
  public:
   explicit RunRecord(std::shared_ptr<RunResources> resources) : completion_(std::move(resources)) {}
@@ -39,9 +40,9 @@ class RunRecord {
   std::shared_ptr<Completion> begin(std::shared_ptr<RunResources> resources,
                                     const std::shared_ptr<const Plan>& plan);
   // Returns the results of the run. Each tensor owns the buffer of its output. If the output is in
-  // the memory of a tensor of the caller, the result keeps the owner of that tensor alive. Frees
-  // all other buffers that the run still holds, in the order of stream 0 of the program. Call this
-  // function once per run.
+  // the memory of a tensor of the caller, the result keeps the owner of that tensor alive. All
+  // other buffers that the run still holds are freed, as stream-ordered frees on stream 0 of the
+  // program. Call this function once per run.
   std::shared_ptr<RunResult> finish(RunState& state, Allocator& allocator,
                                     const std::vector<Argument>& inputs,
                                     const std::vector<Tensor>& preallocated);
@@ -71,9 +72,10 @@ class RunRecord {
     std::shared_ptr<void> lender;
     Counts counts;
   };
-  // Releases an owner. producerOf() gets this deleter with std::get_deleter and reads `record` from
-  // it. The deleter stores `owner`: in an aliasing std::shared_ptr, get() does not return the
-  // owner.
+  // The deleter of an owner. producerOf() and borrow() get the deleter of a caller's
+  // std::shared_ptr with std::get_deleter. producerOf() then reads `record`, and borrow() reads
+  // `owner`. borrow() does not call get() of the std::shared_ptr, because an aliasing
+  // std::shared_ptr can return any pointer.
   struct ReleaseOwner {
     RunRecord* record;
     Owner* owner;
@@ -119,7 +121,9 @@ class RunRecord {
   Counts result_counts_;
   std::unique_ptr<Owner[]> owners_;  // one per output
   std::vector<bool> stored_;         // per output: the run writes it into the memory of an input
-  bool is_new_ = true;  // true: `result_` does not have the descriptors of preallocated tensors yet
+  // true: no run has ended since prepareFor() stored the descriptors of a new plan in `result_`.
+  // The next finish() replaces the descriptors of preallocated outputs by those of the caller.
+  bool is_new_ = true;
 };
 
 }  // namespace heddle::host

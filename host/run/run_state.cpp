@@ -40,8 +40,8 @@ void RunState::prepare(const std::shared_ptr<const Plan>& plan, Stream stream) {
     staging.assign(plan->staging_bytes, std::byte{0});
     if (streams.empty()) streams.push_back(nullptr);
     while (streams.size() < plan->streams) {
-      // Communication gets urgent streams, because other ranks wait for it. All plans that use this
-      // state are plans of one program, so they use the same streams for communication.
+      // Communication gets streams of high priority, because other ranks wait for it. All plans
+      // that use this state belong to one program, so they use the same streams for communication.
       streams.push_back(plan->communication_streams[streams.endId()] ? device_.createUrgentStream()
                                                                      : device_.createStream());
     }
@@ -104,7 +104,8 @@ void RunStatePool::giveBack(RunState& state, EndedRuns& ended) {
     std::lock_guard lock(mutex_);
     state.busy = false;
     pending_.push_back(state.completion);
-    // Another thread may have reset the flag while this run was not pending yet.
+    // The run sets any_error when it fails. takeFailed() in another thread may have reset it while
+    // this run was not pending yet.
     if (in_job_ && state.completion->errors.failed()) resources.any_error.store(true);
     reaps = !is_reaped_ && !state.completion->owners.empty();
     is_reaped_ = is_reaped_ || reaps;
@@ -116,12 +117,13 @@ void RunStatePool::giveBack(RunState& state, EndedRuns& ended) {
   if (reaps) resources.stream().reaper.serve(*this);
 }
 
-// Moves completed runs from `pending_` to `ended`. The function first queries one run, at three
-// quarters of the list. If this run has not completed, the function does nothing. Otherwise the
-// earlier runs of the same thread on the same stream have completed too. All other earlier runs are
-// checked with isDone(), because `pending_` is not in the order in which runs of several threads
-// complete. Completed runs leave the list even if an earlier run on another stream has not
-// completed, because their records keep plans alive. Failed runs of a job stay for takeFailed().
+// Moves completed runs from the first three quarters of `pending_` to `ended`. The function first
+// queries the last of these runs. If it has not completed, the function does nothing. Otherwise the
+// earlier runs of the same thread on the same stream have completed too. All other runs of the
+// three quarters are checked with isDone(), because `pending_` is not in the order in which runs of
+// several threads complete. Completed runs leave the list even if an earlier run on another stream
+// has not completed, because their records keep plans alive. In a job of several ranks, failed runs
+// stay for takeFailed().
 void RunStatePool::takeCompleted(EndedRuns& ended) {
   const size_t last = pending_.size() - pending_.size() / 4 - 1;
   Completion& later = *pending_[last];
@@ -181,7 +183,7 @@ void RunStatePool::rethrowErrors(EndedRuns& ended) {
 }
 
 // Removes a pending run that has completed with an error, and returns it. Returns nullptr if there
-// is none. While no run fails, the function only reads a flag.
+// is none. While no run fails, the function only reads any_error.
 std::shared_ptr<Completion> RunStatePool::takeFailed() {
   std::lock_guard lock(mutex_);
   if (pending_.empty()) return nullptr;

@@ -24,7 +24,8 @@ class RunState {
   RunState(const RunState&) = delete;
   RunState& operator=(const RunState&) = delete;
 
-  // Prepares a run of the plan on `stream`. This is cheap if the last run used the same plan.
+  // Prepares a run of the plan on `stream`. The call is cheap if the last run of this RunState used
+  // the same plan.
   void prepare(const std::shared_ptr<const Plan>& plan, Stream stream);
 
   IdVector<PointerIndex, std::byte*> pointers;  // addresses of memory; see PointerIndex
@@ -46,9 +47,9 @@ class RunState {
   std::vector<std::byte*> apart_outputs;
   IdVector<BufferId, bool> owned;  // true: this run has allocated and not yet freed the buffer
   IdVector<RegisterId, Scalar> registers;  // the scalar values of the run
-  IdVector<DeviceEventId, Event> events;   // for RecordStep and WaitStep
+  IdVector<DeviceEventId, Event> events;   // the device events of the plan's steps
   IdVector<StreamId, Stream> streams;  // kCallerStream: the run's stream; the state owns all others
-  std::vector<std::byte> args;         // copy of Plan::args; launches write addresses into it
+  std::vector<std::byte> args;  // copy of Plan::args; launches write addresses and scalars into it
   std::vector<comm::Operation> operations;  // copy of Plan::operations, with addresses
   int64_t held_bytes = 0;          // bytes allocated minus bytes freed by the steps issued so far
   int64_t peak_bytes = 0;          // largest value of held_bytes in this run
@@ -104,10 +105,10 @@ class RunStatePool {
   // completed runs to `ended`. In a job of several ranks, if the run fails and no Outputs::wait()
   // throws its error, rethrowErrors() throws the error later.
   void giveBack(RunState& state, EndedRuns& ended);
-  // Throws the error of a pending run that has completed, if no call has thrown this error yet. The
+  // If a pending run has completed with an error that no call has thrown yet, throws the error. The
   // function queries the device only for runs with an error in Completion::errors, because a query
-  // takes a third of the time of a launch. Other runs may have failed too, for example because the
-  // device has failed. A later giveBack() finds their errors.
+  // takes a third of the time of a launch. It does not find the failure of a run without such an
+  // error, for example a failure of the device. A later giveBack() finds it.
   void rethrowErrors(EndedRuns& ended);
   // Releases the owners of the inputs of runs that have completed. In a job of several ranks,
   // failed runs keep their owners until their error is thrown. Returns whether pending runs still

@@ -101,8 +101,8 @@ class CppBundleEmitter {
   // Each lane has its own accumulators, so nothing is left to combine.
   static void write(const CombineParts&) {}
 
-  // Writes text that copies the tile to its array. The lines of a bundle may be so far apart in
-  // memory that they evict each other from the cache. The array has no gaps.
+  // Writes text that copies the tile to its array, which has no gaps. In the tensor, the cache
+  // lines of a bundle may be so far apart that they evict each other from the cache.
   void write(const LoadTile& load) {
     const bool per_row = tile(load.tile).per_row;
     per_row ? out_.open("{") : openVectors();

@@ -59,8 +59,9 @@ void CudaTileEmitter::openItem() {
 void CudaTileEmitter::writeSweep(int sweep) {
   is_last_sweep_ = sweep + 1 == layout_.divided.sweeps;
   out_.open(fmt::format("if (sweep == {}) {{", sweep));
-  // In all other programs, early loads would need too many registers: for the masks of shifted
-  // rows, or for the states of several sweeps.
+  // Only the second of two sweeps over rows that are not shifted loads early. In other programs,
+  // early loads would need too many registers: for the masks of shifted rows, or for the states of
+  // several sweeps.
   if (sweep == 1 && layout_.divided.sweeps == 2 && !layout_.shifted) loadEarly(sweep);
   int at = 0;
   for (const Statement& statement : program_.statements) {

@@ -13,9 +13,10 @@ namespace heddle::codegen {
 namespace {
 
 // The number of rows of squares that form a strip. A thread computes the squares of one column of a
-// strip, then the squares of the next column. For an exchanged tensor (ExchangeTile), the squares
-// of a column lie in the same memory pages. Without strips, a thread would spend most of its time
-// on TLB misses if lines of the tensor are longer than a page.
+// strip, then the squares of the next column. An exchanged tensor (ExchangeTile) is contiguous
+// along the columns, so the squares of a column lie in the same memory pages. Without strips, a
+// thread would spend most of its time on TLB misses if a column of the tensor is longer than a
+// page.
 constexpr int kStripRows = 8;
 
 class CppSquareEmitter {

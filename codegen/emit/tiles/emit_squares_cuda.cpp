@@ -37,7 +37,7 @@ class SquareEmitter {
   // Returns the number of vectors that a thread holds of each tile.
   int vectors() const { return square_.edge * square_.edge / kSquareThreads / square_.vector; }
   // Returns the expression of the index of the word in shared memory that holds element `element`
-  // of line `line`.
+  // of line `line` of a square. A line has one unused word at its end, to avoid bank conflicts.
   std::string wordAt(const std::string& line, const std::string& element) const {
     return fmt::format("({}) * {} + {}", line, square_.edge + 1, element);
   }
@@ -270,7 +270,7 @@ class SquareEmitter {
   const SquareLayout& square_;
   std::set<TileId> one_lane_;  // tiles that hold the same element for all lanes
   std::vector<ExchangeTile> exchanged_;
-  bool has_waited_ = false;  // the barrier after the map is written
+  bool has_waited_ = false;  // true: the text contains the barrier after the map
   TextWriter out_;
 };
 

@@ -1,5 +1,6 @@
 // Writes CUDA text of a tile program with rows: reductions, maps, sums of columns, tiles in shared
-// memory, and the shift of unaligned rows. cuda_tile_emitter.h writes the other statements.
+// memory, and the shift of unaligned rows. The other members of CudaTileEmitter are in
+// cuda_tile_emitter.h, emit_bundles_cuda.cpp and emit_divided_cuda.cpp.
 #include "codegen/emit/tiles/cuda_tile_emitter.h"
 #include "codegen/plan/joint.h"
 #include "ir/base/check.h"
