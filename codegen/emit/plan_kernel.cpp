@@ -4,9 +4,9 @@
 #include <iterator>
 #include <optional>
 
+#include "codegen/emit/kernel_stages.h"
 #include "codegen/emit/kernel_text.h"
 #include "codegen/families/columns.h"
-#include "codegen/families/kernel_stages.h"
 #include "codegen/families/rows.h"
 #include "codegen/families/shared_launch.h"
 #include "codegen/families/squares.h"

@@ -105,7 +105,9 @@ void scheduleCudaPointwise(const Space& space, Schedule& s) {
   s.exact = space.extents[axis] % s.lanes == 0;
   s.block = 256;
   const int64_t bytes = hasLookups(space) ? kBytesInFlight : kPointwiseBytes;
-  s.unroll = s.lanes < width ? 1 : unrollFor(space, s.lanes, bytes);
+  s.unroll = unrollFor(space, s.lanes, bytes);
+  // With fewer lanes, more items at once were not faster, except that lookups need two.
+  if (s.lanes < width) s.unroll = std::min(s.unroll, hasLookups(space) ? 2 : 1);
   int64_t items = keptItems(s, space);
   while (s.unroll > 1 && items < s.unroll * s.block * kProcessors * 8) s.unroll /= 2;
 }
@@ -144,10 +146,20 @@ int64_t narrowestInput(const Space& space) {
   return narrowest;
 }
 
+// A block of an outer reduction reduces at least this many items of the kept axes.
+constexpr int64_t kFewestColumns = 8;
+
 // Chooses the lanes of a reduction, and how many items a thread loads at once.
-void chooseReductionLanes(const Space& space, Schedule& s) {
+void chooseReductionLanes(const Space& space, Schedule& s, bool may_split) {
   // More than 8 lanes would need too many registers for their accumulators.
   s.lanes = std::min(vectorWidth(space, s.laneAxis(space)), 8);
+  // A launch without splits often combines the results of an earlier one. It waits for the memory
+  // most of the time, so it needs blocks on all multiprocessors.
+  const bool needs_blocks = s.kind == ScheduleKind::OuterReduction && !may_split;
+  while (needs_blocks && s.lanes > 1 &&
+         space.keptCount() / (s.lanes * kFewestColumns) < 2 * kProcessors) {
+    s.lanes /= 2;
+  }
   s.unroll = std::min<int32_t>(unrollFor(space, s.lanes, kBytesInFlight) * 2, 8);
   if (!prefersOneLane(space, s, s.lanes)) return;
   // On an H200, more loads at once were slower for elements of 2 bytes. Only full tensors count,
@@ -160,7 +172,7 @@ void chooseReductionLanes(const Space& space, Schedule& s) {
 }
 
 void scheduleCudaReduction(const Space& space, Schedule& s, bool may_split) {
-  chooseReductionLanes(space, s);
+  chooseReductionLanes(space, s, may_split);
   s.chunk = s.lanes;
   s.exact = space.extents[s.laneAxis(space)] % s.lanes == 0;
   int64_t kept = keptItems(s, space);
@@ -175,7 +187,6 @@ void scheduleCudaReduction(const Space& space, Schedule& s, bool may_split) {
   } else {
     int64_t columns = columnsFor(kept);
     // Without splits, blocks with fewer columns give more blocks.
-    constexpr int64_t kFewestColumns = 8;
     while (!may_split && columns > kFewestColumns && kept / columns < kProcessors &&
            reduced >= 2 * s.block / columns) {
       columns /= 2;

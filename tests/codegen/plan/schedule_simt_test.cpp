@@ -16,7 +16,7 @@ void expectLanes(Cases& cases, int64_t lanes) {
   }
 }
 
-TEST(ScheduleSimt, UnalignedRowsOfTwoByteElementsHaveFourLanes) {
+TEST(ScheduleSimt, UnalignedRowsOfTwoByteElementsHaveVectorsOfFour) {
   Cases cases;
   cases.add(
       "%x: bf16[n, 29]) { %p = pad(%x, 1.5, lows=[3, 4], highs=[2, 3]) %y = abs(%p) return %y",
@@ -26,14 +26,14 @@ TEST(ScheduleSimt, UnalignedRowsOfTwoByteElementsHaveFourLanes) {
   expectLanes(cases, 4);
 }
 
-TEST(ScheduleSimt, UnalignedRowsWithAnIndexPerElementHaveTwoLanes) {
+TEST(ScheduleSimt, UnalignedRowsWithAnIndexPerElementHaveVectorsOfTwo) {
   Cases cases;
   cases.add("%x: bf16[c, 87], %i: i32[n, 87]) { %g = gather(%x, %i, axis=0) %y = neg(%g) return %y",
             {{{1, 87}}, {{40, 87}}}, {{"c", 1}, {"n", 40}});
   expectLanes(cases, 2);
 }
 
-TEST(ScheduleSimt, AlignedRowsHaveEightLanes) {
+TEST(ScheduleSimt, AlignedRowsHaveVectorsOfEight) {
   Cases cases;
   cases.add("%x: bf16[n, 64]) { %p = flip(%x, axes=[1]) %y = neg(%p) return %y", {{{33, 64}}},
             {{"n", 33}});

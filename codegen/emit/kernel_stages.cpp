@@ -1,4 +1,4 @@
-#include "codegen/families/kernel_stages.h"
+#include "codegen/emit/kernel_stages.h"
 
 #include <fmt/format.h>
 
