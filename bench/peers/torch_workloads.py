@@ -9,6 +9,7 @@ Overwrites the L2 cache before each timed call. Prints one JSON object per line.
 import json
 import statistics
 import sys
+import time
 
 import torch
 import torch.nn.functional as F
@@ -113,10 +114,17 @@ def workloads():
 
 
 def median_ms(call, flush=None, runs=20):
-    """Times the call. If `flush` is a tensor, overwrites it before each call."""
+    """Times the call. If `flush` is a tensor, overwrites it before each call, so often that the host has enqueued the
+    call before the GPU starts it. Keeps the GPU busy before the first call, because an idle GPU lowers its clock."""
+    end_of_warm = time.monotonic() + 0.2
+    while time.monotonic() < end_of_warm:
+        if flush is not None:
+            flush.zero_()
+        call()
+        torch.cuda.synchronize()
     times = []
     for i in range(runs + 3):
-        if flush is not None:
+        for _ in range(0 if flush is None else 4):
             flush.zero_()
         begin = torch.cuda.Event(enable_timing=True)
         end = torch.cuda.Event(enable_timing=True)

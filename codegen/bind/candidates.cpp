@@ -21,16 +21,19 @@ struct Variation {
 };
 
 constexpr Variation kVariations[] = {
-    {"lanes", 1, 2},          {"lanes", 2, 1},          {"unroll", 2, 1}, {"unroll", 1, 2},
-    {"block", 2, 1},          {"block", 1, 2},          {"splits", 2, 1}, {"splits", 1, 2},
-    {"chunk", 1, 4},          {"chunk", 4, 1},          {"vector", 1, 2}, {"threads", 2, 1},
-    {"threads", 1, 2},        {"rows", 2, 1},           {"rows", 1, 2},   {"edge", 1, 2},
-    {"items_per_tile", 1, 4}, {"items_per_tile", 4, 1}, {"edge", 2, 1},   {"vector", 2, 1},
-    {"parts", 2, 1},          {"parts", 1, 2},
+    {"lanes", 1, 2},   {"lanes", 2, 1},          {"unroll", 2, 1},
+    {"unroll", 1, 2},  {"block", 2, 1},          {"block", 1, 2},
+    {"splits", 2, 1},  {"splits", 1, 2},         {"chunk", 1, 4},
+    {"chunk", 4, 1},   {"vector", 1, 2},         {"threads", 2, 1},
+    {"threads", 1, 2}, {"rows", 2, 1},           {"rows", 1, 2},
+    {"edge", 1, 2},    {"items_per_tile", 1, 4}, {"items_per_tile", 4, 1},
+    {"edge", 2, 1},    {"vector", 2, 1},         {"parts", 2, 1},
+    {"parts", 1, 2},   {"reduce_threads", 1, 2}, {"reduce_threads", 2, 1},
 };
 
 constexpr int64_t kMostThreadsOfReduction = 256;
 constexpr int64_t kWarp = 32;
+constexpr int64_t kWide = 4;
 
 // Returns the choices to try after the first candidate, which has the choice `first`.
 std::vector<KernelChoice> variantsOf(const KernelChoice& first) {
@@ -53,8 +56,16 @@ std::vector<KernelChoice> variantsOf(const KernelChoice& first) {
     smaller.set("threads", *threads_of_part / 2);
     variants.push_back(std::move(smaller));
   }
-  if (first.find("splits")) with("splits", 1);
+  const std::optional<int64_t> splits = first.find("splits");
+  if (splits) with("splits", 1);
   if (const auto threads = first.find("reduce_threads")) {
+    if (splits && *threads > kWide) {
+      // Blocks that read longer pieces of memory, and as many blocks as before.
+      KernelChoice wide = first;
+      wide.set("reduce_threads", *threads / kWide);
+      wide.set("splits", *splits * kWide);
+      variants.push_back(std::move(wide));
+    }
     with("reduce_threads", *threads > kWarp ? kWarp : kMostThreadsOfReduction);
   }
   for (const char* flag : {"looped", "streams"}) {

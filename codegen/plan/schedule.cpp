@@ -112,17 +112,19 @@ void scheduleCudaPointwise(const Space& space, Schedule& s) {
   while (s.unroll > 1 && items < s.unroll * s.block * kProcessors * 8) s.unroll /= 2;
 }
 
+// A block of an outer reduction reduces at least this many items of the kept axes.
+constexpr int64_t kFewestColumns = 8;
+
 // Returns how many of the `kept` items a block of an outer reduction reduces. A block with 32 items
 // (vectors of columns) reads up to 512 bytes together, which is efficient. A smaller number is
 // better if the last block would otherwise have few items.
 int64_t columnsFor(int64_t kept) {
   constexpr double kGain = 1.15;
-  constexpr int64_t kFewest = 8;
   const auto fullness = [kept](int64_t columns) {
     return static_cast<double>(kept) / static_cast<double>(columns * ceilDiv(kept, columns));
   };
   int64_t best = std::min<int64_t>(32, floorPowerOfTwo(std::max<int64_t>(kept, 1)));
-  for (int64_t columns = best / 2; columns >= kFewest; columns /= 2) {
+  for (int64_t columns = best / 2; columns >= kFewestColumns; columns /= 2) {
     if (fullness(columns) > kGain * fullness(best)) best = columns;
   }
   return best;
@@ -145,9 +147,6 @@ int64_t narrowestInput(const Space& space) {
   }
   return narrowest;
 }
-
-// A block of an outer reduction reduces at least this many items of the kept axes.
-constexpr int64_t kFewestColumns = 8;
 
 // Chooses the lanes of a reduction, and how many items a thread loads at once.
 void chooseReductionLanes(const Space& space, Schedule& s, bool may_split) {
@@ -337,7 +336,7 @@ void applyCuda(const KernelChoice* choice, const Space& space, Schedule& s) {
     s.block =
         static_cast<int32_t>(std::max(powerOf(choice, "block", kMostThreads, s.block), kWarp));
     s.streams = choice->find("streams").value_or(s.streams ? 1 : 0) != 0;
-  } else if (s.kind == ScheduleKind::InnerReduction) {
+  } else {
     s.reduce_threads =
         static_cast<int32_t>(powerOf(choice, "reduce_threads", s.block, s.reduce_threads));
   }
