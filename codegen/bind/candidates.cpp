@@ -29,6 +29,7 @@ constexpr Variation kVariations[] = {
     {"edge", 1, 2},    {"items_per_tile", 1, 4}, {"items_per_tile", 4, 1},
     {"edge", 2, 1},    {"vector", 2, 1},         {"parts", 2, 1},
     {"parts", 1, 2},   {"reduce_threads", 1, 2}, {"reduce_threads", 2, 1},
+    {"threads", 4, 1},
 };
 
 constexpr int64_t kMostThreadsOfReduction = 256;

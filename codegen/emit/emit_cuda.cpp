@@ -159,8 +159,8 @@ class CudaEmitter {
         out_.line(fmt::format("*({}) = {}[0];", to, from));
         break;
       case LaneStride::One:
-        out_.line(fmt::format("hd::store{}<{}{}>({}, {}, {}, count);", rounds ? "Rounded" : "",
-                              s_.lanes, streams(a), to, from, alignmentOf(t)));
+        out_.line(fmt::format("hd::store{}<{}>({}, {}, {}, count);", rounds ? "Rounded" : "",
+                              s_.lanes, to, from, alignmentOf(t)));
         break;
       case LaneStride::Any:
         out_.line(fmt::format("hd::storeStrided<{}>({}, {}, {}, count);", s_.lanes, to, from,

@@ -311,8 +311,8 @@ KernelChoice choiceOf(const Schedule& s) {
   KernelChoice choice{"loops", {}};
   if (s.target == Target::Cuda) {
     choice.parameters = {{"lanes", s.lanes}, {"unroll", s.unroll}, {"block", s.block}};
-    reduces ? choice.set("reduce_threads", s.reduce_threads)
-            : choice.set("streams", s.streams ? 1 : 0);
+    if (reduces) choice.set("reduce_threads", s.reduce_threads);
+    choice.set("streams", s.streams ? 1 : 0);
   } else {
     if (reduces) choice.set("lanes", s.lanes);
     choice.set("chunk", s.chunk);
@@ -331,11 +331,11 @@ void applyCuda(const KernelChoice* choice, const Space& space, Schedule& s) {
   s.chunk = s.lanes;
   s.exact = space.extents[s.laneAxis(space)] % s.lanes == 0;
   s.unroll = static_cast<int32_t>(powerOf(choice, "unroll", kMostUnroll, s.unroll));
+  s.streams = choice->find("streams").value_or(s.streams ? 1 : 0) != 0;
   if (s.kind == ScheduleKind::Pointwise) {
     constexpr int64_t kMostThreads = 1024;
     s.block =
         static_cast<int32_t>(std::max(powerOf(choice, "block", kMostThreads, s.block), kWarp));
-    s.streams = choice->find("streams").value_or(s.streams ? 1 : 0) != 0;
   } else {
     s.reduce_threads =
         static_cast<int32_t>(powerOf(choice, "reduce_threads", s.block, s.reduce_threads));
@@ -383,7 +383,7 @@ std::string describe(const Schedule& s, const Space& space) {
   } else {
     text += fmt::format(", items of {} elements, {} items per tile", s.chunk, s.items_per_tile);
   }
-  if (s.streams) text += "; lines of elements that are accessed once leave the cache first";
+  if (s.streams) text += "; lines of elements that are loaded once leave the cache first";
   if (s.splits > 1) text += fmt::format("; reduced range in {} parts", s.splits);
   return text;
 }

@@ -42,7 +42,7 @@ struct Schedule {
   int32_t reduce_threads = 1;
   int64_t splits = 1;
   int64_t items_per_tile = 1;
-  // CUDA, pointwise: the cache lines of elements that the kernel accesses once (Access::once) are
+  // CUDA: after a load, the cache lines of elements that the kernel loads once (Access::once) are
   // the first to leave the L2 cache.
   bool streams = false;
 

@@ -135,8 +135,8 @@ struct RowLayout {
   // Lanes are neighbouring rows. There is no loop over parts of a row, and there are no column
   // sums.
   bool bundled = false;
-  // Cuda, if the program reads each row once: the cache lines of elements that the kernel accesses
-  // once (Access::once) are the first to leave the L2 cache.
+  // Cuda, if the program reads each row once: after a load, the cache lines of elements that the
+  // kernel loads once (Access::once) are the first to leave the L2 cache.
   bool streams = false;
   // Cuda: if above 0, the tiles along the row that LoadTile statements load are in dynamic shared
   // memory, not in registers. They take this many bytes. Each thread accesses only its own vectors.

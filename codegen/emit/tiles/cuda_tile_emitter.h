@@ -67,9 +67,9 @@ class CudaTileEmitter {
   void loadEarly(const LoadTile& load);
   void loadTogether(const std::vector<LoadTile>& loads);
   void findLastItem();
-  const char* streams(const Access& access) const {
-    const bool is_last = is_last_sweep_ && layout_.divided.streams;
-    return is_last || (layout_.streams && access.once) ? ", true" : "";
+  bool streamsLastSweep() const { return is_last_sweep_ && layout_.divided.streams; }
+  bool streamsLoad(const Access& access) const {
+    return streamsLastSweep() || (layout_.streams && access.once);
   }
 
   // Writes the variables that say which row this thread processes, and which share of the vectors
@@ -329,8 +329,8 @@ class CudaTileEmitter {
         break;
       case LaneStride::One:
         out_.line(fmt::format("hd::load{}<{}{}>({}, {}, {}, {});",
-                              loadsPairs(load) ? "Part" : part(), layout_.vector, streams(access),
-                              name, from, alignmentOf(access),
+                              loadsPairs(load) ? "Part" : part(), layout_.vector,
+                              streamsLoad(access) ? ", true" : "", name, from, alignmentOf(access),
                               loadsPairs(load) ? "0, count" : elements()));
         break;
       case LaneStride::Any:

@@ -345,7 +345,7 @@ void CudaTileEmitter::writeStore(int tensor, bool rounds) {
       break;
     case LaneStride::One:
       out_.line(fmt::format("hd::store{}{}<{}{}>({}, out{}, {}, {});", rounds ? "Rounded" : "",
-                            part(), layout_.vector, streams(access), to, tensor,
+                            part(), layout_.vector, streamsLastSweep() ? ", true" : "", to, tensor,
                             alignmentOf(access), elements()));
       break;
     case LaneStride::Any:
