@@ -1,11 +1,13 @@
 #include "host/device/cuda/cuda_device.h"
 
+#include <cuda.h>
 #include <nvtx3/nvToolsExt.h>
 
 #include <cstdio>
 #include <cstring>
 
 #include "codegen/cuda/nvrtc.h"
+#include "comm/cuda_call/driver_function.h"
 #include "comm/operation.h"
 #include "host/device/cuda/kernel/cuda_check.h"
 #include "ir/base/check.h"
@@ -147,8 +149,13 @@ void CudaDevice::destroyEvent(Event event) noexcept {
   if (event != nullptr) cudaEventDestroy(nativeEvent(event));
 }
 
+// Each run calls recordEvent() and eventDone(), so they call the driver, which takes less time than
+// the runtime. If the driver reports an error, the runtime repeats the call and names the error.
 void CudaDevice::recordEvent(Event event, Stream stream) {
   DeviceGuard guard(ordinal_);
+  using Record = CUresult (*)(CUevent, CUstream);
+  static const auto record = comm::driverFunction<Record>("cuEventRecord");
+  if (record != nullptr && record(nativeEvent(event), native(stream)) == CUDA_SUCCESS) return;
   HEDDLE_CUDA(cudaEventRecord, nativeEvent(event), native(stream));
 }
 
@@ -159,6 +166,12 @@ void CudaDevice::waitEvent(Stream stream, Event event) {
 
 bool CudaDevice::eventDone(Event event) {
   DeviceGuard guard(ordinal_);
+  using Query = CUresult (*)(CUevent);
+  static const auto query = comm::driverFunction<Query>("cuEventQuery");
+  if (query != nullptr) {
+    const CUresult result = query(nativeEvent(event));
+    if (result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_READY) return result == CUDA_SUCCESS;
+  }
   const cudaError_t status = cudaEventQuery(nativeEvent(event));
   if (status == cudaErrorNotReady) {
     cudaGetLastError();
