@@ -15,7 +15,7 @@ namespace heddle::codegen::testing {
 // the same standard library. The seeds 0 to kKinds - 1 give each kind of segment once.
 class RandomCandidateCase {
  public:
-  static constexpr unsigned kKinds = 11;
+  static constexpr unsigned kKinds = 12;
 
   explicit RandomCandidateCase(unsigned seed) : random_(seed), kind_(seed % kKinds) {}
 
@@ -160,6 +160,15 @@ class RandomCandidateCase {
                    "  %a = add(%x0, %x1)\n  %k = cast(%h, dtype={1})\n"
                    "  %z = mul(%x1, %k)\n  %q = sum(%a, axes={0})\n  return %y, %z, %q\n",
                    axes, dtype_);
+      case 11:  // statistics with two values per row that depend on the same input per row
+        per_row_ = true;
+        return head + fmt::format(
+                          "  %s = sum(%f, axes={0})\n  %c = div(%s, {1}.0)\n  %new = add(%c, %r)\n"
+                          "  %b = broadcast(%c, axes={0})\n  %d = sub(%f, %b)\n  %q = mul(%d, %d)\n"
+                          "  %v = sum(%q, axes={0})\n  %t = mul(%v, %r)\n  %w = add(%v, 1.0)\n"
+                          "  %u = rsqrt(%w)\n  %g = broadcast(%u, axes={0})\n  %k = mul(%d, %g)\n"
+                          "  return %k, %new, %t\n",
+                          axes, count);
       default:  // a norm, with a second input in another memory order
         inputs_ = 2;
         return head + centered +

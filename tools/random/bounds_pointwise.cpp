@@ -186,6 +186,10 @@ class PointwiseBound {
     if (overflowsWithin(centre)) return kUnknown;
     if (!std::isfinite(y)) return 0;
     const double ulp = computeUlp(compute_);
+    const double tiny = compute_ == DType::F64 ? 2.3e-308 : 1.2e-38;
+    // softplus compares x * beta with its threshold. A product that is too small for the type is 0.
+    const bool is_softplus = op_.name == "softplus";
+    if (is_softplus && std::fabs(centre[0] * centre[1] - centre[2]) <= tiny) return kUnknown;
     double moved = 0;
     for (int i = 0; i < op_.arity; ++i) {
       double operands[kMostOperands];
@@ -197,7 +201,6 @@ class PointwiseBound {
         if (d < kUnknown) moved = std::max(moved, d);
       }
     }
-    const double tiny = compute_ == DType::F64 ? 2.3e-308 : 1.2e-38;
     return moved + kOpUlps * ulp * std::fabs(y) + cancellation(centre) + tiny;
   }
 
