@@ -34,7 +34,8 @@ std::optional<Parts> commonParts(std::vector<int64_t> in, std::vector<int64_t> o
     if (ends_in) ++i;
     if (ends_out) ++o;
   }
-  // The remaining axes have one element. Count them as parts of the last axis on the other side.
+  // The remaining axes have one element. Remaining axes of the operand count as parts of the last
+  // axis of the result, and the reverse.
   for (; i < in.size(); ++i) {
     ++parts.in[i];
     ++parts.out.back();
