@@ -28,10 +28,10 @@ void checkSizeSymbols(const Fusion& fusion);
 //    0 counts as 1, as in the types of slots (host/unroll/scope.h).
 void checkSizes(const Fusion& fusion, const SizeBindings& sizes);
 
-// Returns true if it is certain that checkSizes() accepts all values whenever it accepts the inputs
-// and outputs. Every tensor that is neither an input nor an output must meet this condition: apart
-// from extents of 1, it has only extents of the last input or output before it, in the same order,
-// and its elements are not larger.
+// Returns true if checkSizes() needs to check only inputs and outputs, because valid sizes of these
+// imply valid sizes of all other tensors. Every other tensor must meet this condition: apart from
+// extents of 1, it has only extents of the last input or output before it, in the same order, and
+// its elements are not larger.
 bool hasOnlySizesOfOperands(const Fusion& fusion);
 
 }  // namespace heddle

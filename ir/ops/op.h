@@ -45,7 +45,7 @@ enum class OpRole : uint8_t {
            // instead. A broadcast or expand may instead be a view
   Library,  // a library call
   View,     // the result refers to the memory of the operand; some reshapes need a copy
-  Set,      // a view, a copy or a collective, as the shardings require
+  Set,      // a view, a copy or a collective, as the shardings and layouts require
 };
 OpRole roleOf(OpKind kind);
 
