@@ -12,8 +12,9 @@ namespace heddle {
 // Decides which expressions may form one generated kernel. A kernel has one iteration space
 // ("space"), which contains the axes of all values of the kernel. If axes of two values correspond
 // to each other in an expression (ir/analysis/axis_map.h), they are the same axis of the space.
-// Axes of one element are not in the space. The values of a kernel may have axes that no tensor in
-// memory has. For example, a kernel may expand a value along a new axis and then reduce this axis.
+// Axes of one element (isUnitAxis() in ir/types/tensor.h) are not in the space. The values of a
+// kernel may have axes that no tensor in memory has. For example, a kernel may expand a value along
+// a new axis and then reduce this axis.
 //
 //  1. The kernel contains only pointwise, reduction, broadcast, expand, full, iota and index
 //     expressions, and `set` expressions that only copy (ReshardStep in

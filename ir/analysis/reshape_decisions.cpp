@@ -68,7 +68,7 @@ class ReshapeDecider {
   // Decides the steps of the reshape, and adds them to `result`. Returns false if values of sizes
   // would decide the steps, but the tensor has no elements (ReshapeDecision::Kind::Empty).
   bool decide(ReshapeDecision& result) {
-    int64_t middle = 0;  // the number of axes after the first steps, so far
+    int64_t middle = 0;  // number of axes so far in the result of the first steps
     for (const ReshapeGroup& group : reshapeGroups(in_, out_)) {
       const auto from = static_cast<int64_t>(group.in_end - group.in_begin);
       const auto to = static_cast<int64_t>(group.out_end - group.out_begin);

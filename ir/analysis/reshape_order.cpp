@@ -139,8 +139,8 @@ Layout::Observed layoutOfGroups(const std::vector<ReshapeGroup>& groups,
     for (size_t axis = group.out_begin; axis < group.out_end; ++axis) {
       result.order.push_back(static_cast<int64_t>(axis));
     }
-    // The innermost axes of operand and result, not counting axes of one element, have the same
-    // stride.
+    // In a group, the innermost axes of operand and result, not counting axes of one element, have
+    // the same stride. If the operand's axis has gaps, the result's axis therefore has gaps too.
     size_t inner = group.in_end;
     while (inner > group.in_begin && isUnit(in, inner - 1)) --inner;
     if (inner == group.in_begin || layout.contiguous[inner - 1]) continue;

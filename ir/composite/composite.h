@@ -31,7 +31,7 @@ using Axes = std::vector<int64_t>;
 
 // --- reductions. An empty list of axes means all axes --------------------------------------------
 
-// torch.mean. It accepts only float tensors.
+// torch.mean. Only float tensors are accepted.
 ValueId mean(FusionBuilder& b, ValueId x, const Axes& axes = {}, bool keepdim = false);
 // torch.var: sum((x - mean)^2) / max(n - correction, 0), computed in two sweeps. n is the number of
 // elements that are averaged.

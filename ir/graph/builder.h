@@ -190,7 +190,7 @@ class FusionBuilder {
   //  - It declares an f8 tensor partial, or an integer or bool tensor partial with avg.
   //  - Its stream split (Sharding::StreamSplit) names an axis that the tensor lacks, or its number
   //    of chunks is not positive.
-  //  - The value already has a different sharding from an earlier call.
+  //  - The value is a scalar, or already has a different sharding from an earlier call.
   void shard(ValueId value, Sharding sharding);
   // Sets the memory order that a computed value must have. Throws UserError if `order` does not
   // list each axis of the value once. Also throws UserError for an input or a scalar, and if an

@@ -31,7 +31,7 @@ class FusionRewriter {
 
   void inputs();  // copies all inputs of the old fusion
   // Adds a value of the old fusion as an input. A scalar keeps its default. An input of the old
-  // fusion keeps its layout.
+  // fusion keeps its layout; any other value loses it.
   ValueId input(ValueId old);
 
   // Copies an expression. The copy reads the values that replace the old operands, and its result

@@ -5,8 +5,8 @@
 
 namespace heddle {
 
-// Checks that a fusion is valid. Pipelines call it between passes. Throws InternalError, which
-// names the value or expression, if one of these conditions is false:
+// Checks that a fusion is valid. Pipelines call it as PassOptions (ir/base/pass_options.h) states.
+// Throws InternalError, which names the value or expression, if one of these conditions is false:
 //  - ids are in range, and each value is defined before it is read (SSA order)
 //  - each value has one definition and a unique name
 //  - attributes have the types that the op table (ir/ops/op.h) states
