@@ -87,8 +87,8 @@ AxisMap diagonalMap(const TensorView& in, const TensorView& out, const Expressio
 }
 
 // Maps the axes that the reshape keeps. The function compares both shapes from the left, and then
-// from the right, as long as the extents are equal: these axes are kept. The axes in between are
-// split or merged, and map to no axis.
+// from the right, as long as the extents are equal: these axes are kept. All axes in between map to
+// no axis, even if the reshape keeps one of them.
 AxisMap reshapeMap(const TensorView& in, const TensorView& out) {
   AxisMap map{out.domain, {std::vector<int>(in.rank(), AxisMap::kNone)}, {identity(out.rank())}};
   size_t left = 0;

@@ -20,8 +20,9 @@ namespace heddle {
 struct AxisMap {
   // The entry of a logical axis that corresponds to no axis of the space:
   //  - an axis of one element that is broadcast to a larger extent
-  //  - an axis that a slice shortens, or that a reshape regroups (splits into several axes, or
-  //    merges with neighbouring axes)
+  //  - an axis that a slice shortens
+  //  - an axis that a reshape regroups (splits into several axes, or merges with neighbouring
+  //    axes), or that lies between two regrouped axes
   //  - an axis of one element that a reduction keeps (`keepdim`)
   //  - the two axes of which `diagonal` takes the diagonal
   //  - an axis along which an op reads or writes at computed indices

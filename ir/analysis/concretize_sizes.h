@@ -8,9 +8,9 @@
 
 namespace heddle {
 
-// A record of the decisions about a fusion that depend on the sizes of a run. Runs with equal
-// records share a host program. A record contains no sizes, so a program stays valid for many
-// sizes. A record has two parts:
+// Records what heddle decides about a fusion from the sizes of a run. Runs with equal records share
+// a host program. A record contains no sizes, so a program stays valid for many sizes. A record has
+// two parts:
 //  - For each symbolic size (a size with a `?`, Fusion::symbolic_sizes): whether it is 1. If it is
 //    1, the axes of this size broadcast. Otherwise they are ordinary axes.
 //  - For each reshape whose sizes contain the values of scalars, such as `%n`: its splits and

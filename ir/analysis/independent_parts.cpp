@@ -53,10 +53,10 @@ bool hasUnusualOutputs(const Fusion& segment) {
   });
 }
 
-// The expressions of a part, including the scalar expressions that the part needs, and the inputs
-// of the part in the order of use. A scalar expression comes right before the first expression of
-// the part that needs it. Parts with the same ops therefore have the same order of expressions,
-// wherever the segment computes shared scalars.
+// The expressions of a part, including the scalar expressions that the part needs, the inputs of
+// the part in the order of use, and all values of the part. A scalar expression comes right before
+// the first expression of the part that needs it. Parts with the same ops therefore have the same
+// order of expressions, wherever the segment computes shared scalars.
 struct PartContents {
   std::vector<ExprId> exprs;
   std::vector<ValueId> inputs;

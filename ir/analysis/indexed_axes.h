@@ -39,8 +39,8 @@ bool isIndexed(const Expression& expr, size_t operand);
 
 // Returns the inputs of `segment` that some expression reads at computed indices, without
 // duplicates. `segment` contains the expressions of one kernel (extract() in ir/segment/segment.h).
-// None of these inputs may share memory with an output of the kernel: the kernel may read an
-// element after it has written an output.
+// None of these inputs may share memory with an output of the kernel, because the kernel could
+// overwrite an element before it reads the element.
 std::vector<ValueId> indexedInputs(const Fusion& segment);
 
 }  // namespace heddle

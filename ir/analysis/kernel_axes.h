@@ -35,7 +35,8 @@ class KernelAxes {
     for (size_t i = 0; i < rank; ++i) parent_.push_back(parent_.endId());
   }
 
-  // Returns whether the axis becomes an axis of the kernel. An axis of one element does not.
+  // Returns whether the axis becomes an axis of the kernel. An axis of one element (isUnitAxis() in
+  // ir/types/tensor.h) does not.
   bool moves(ValueId value, size_t axis) const { return !isUnitAxis(fusion_.tensor(value), axis); }
 
   AxisNode id(ValueId value, size_t axis) const {

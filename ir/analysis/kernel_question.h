@@ -25,10 +25,11 @@ inline std::string describe(const Fusion& fusion, const Expression& expr) {
   return expr.line > 0 ? fmt::format("{} at line {}", text, expr.line) : text;
 }
 
-// Checks whether a set of expressions can be one kernel, by the rules in
-// ir/analysis/kernel_rules.h. Call joinAxes() for each expression and then answer() once. answer()
-// returns "" if the expressions can be one kernel that stores the values in `stored`. Otherwise it
-// returns the reason why they cannot.
+// Checks whether a set of expressions can be one kernel, by the rules 2 to 6 in
+// ir/analysis/kernel_rules.h. KernelRules::violation() also checks rule 1, and that each of parts()
+// satisfies the rules. Call joinAxes() for each expression and then answer() once. answer() returns
+// "" if the expressions can be one kernel that stores the values in `stored`. Otherwise it returns
+// the reason why they cannot.
 class KernelQuestion {
  public:
   KernelQuestion(const Fusion& fusion, const std::vector<ExprId>& exprs)
@@ -71,11 +72,14 @@ class KernelQuestion {
     std::vector<ExprId> exprs;
     std::vector<ValueId> stored;
   };
-  // Returns the four parts into which codegen/families/columns.h may divide a segment. The first
-  // part is a kernel that reduces the rows. It computes all outputs that need no column reduction,
-  // and the operands of the column reductions. The other three parts are an alternative for sizes
-  // that this kernel does not support. They are separate kernels: one for the values per row that
-  // column reductions need, one for the column reductions, and one for all other outputs.
+  // Returns four parts of a segment with column reductions. Each part must satisfy the rules,
+  // because codegen/families/columns.h computes the segment in one of two ways:
+  //  - One kernel computes the segment. The first part is this kernel without its column
+  //    reductions. It computes the operands of the column reductions, and all outputs that depend
+  //    on no column reduction.
+  //  - If the sizes do not allow such a kernel, the other three parts are kernels that run one
+  //    after another. They compute the values per row that column reductions need, then the outputs
+  //    that depend on column reductions, then all other outputs.
   std::vector<Part> parts(const std::vector<ValueId>& stored) {
     std::vector<ValueId> of_rows;
     std::vector<ValueId> of_columns;
@@ -86,7 +90,8 @@ class KernelQuestion {
     for (ExprId id : columns_) operands.push_back(fusion_.expr(id).inputs[0]);
     const std::vector<ValueId> shared = sharedRowValues(operands);
     operands.insert(operands.end(), of_rows.begin(), of_rows.end());
-    // A shared value that is an output is copied from its temporary, so the last part omits it.
+    // If a shared value is an output, it is copied from the result of the second part. The last
+    // part therefore omits it.
     std::erase_if(of_rows, [&](ValueId value) {
       return std::find(shared.begin(), shared.end(), value) != shared.end();
     });
@@ -126,8 +131,8 @@ class KernelQuestion {
   }
 
   // Returns the values that the second part of parts() stores, and that the third and the fourth
-  // part read. Each of these values has one element per row and depends on a reduction of rows, and
-  // `operands` depend on it.
+  // part read. Each of these values has one element per row, depends on a reduction of rows, and is
+  // needed to compute `operands`, the operands of the column reductions.
   std::vector<ValueId> sharedRowValues(const std::vector<ValueId>& operands) {
     const std::set<ValueId> of_rows = dependents(reductions_);
     std::set<ValueId> needed(operands.begin(), operands.end());
@@ -212,8 +217,8 @@ class KernelQuestion {
   using Reductions = std::pair<const std::vector<KernelAxis>, std::vector<ExprId>>;
 
   // Returns `a` or `b`, whichever reduces the rows. The other one consists of column reductions.
-  // Returns nullptr if neither can consist of column reductions. If both can, the reductions along
-  // the last axis reduce the rows.
+  // Returns nullptr if neither can consist of column reductions. If both can, the result is the one
+  // that reduces the last axis of the operands.
   const Reductions* chooseRows(const Reductions& a, const Reductions& b) {
     if (a.first.empty() || b.first.empty()) return nullptr;
     if (a.first.size() + b.first.size() != axes_.count()) return nullptr;
@@ -277,7 +282,8 @@ class KernelQuestion {
     return !isIndexed(expr, operand) && !fusion_.value(expr.inputs[operand]).is_scalar;
   }
 
-  // Returns the level of each value that depends on a reduction (rule 4).
+  // Returns the level (rule 4) of each value that depends on a reduction of rows but on no column
+  // reduction.
   std::unordered_map<ValueId, int> levels() const {
     std::unordered_map<ValueId, int> levels;
     for (ExprId id : exprs_) {
@@ -307,7 +313,8 @@ class KernelQuestion {
     if (axes_.count() > AxisSet().size()) return "a kernel of several sweeps has too many axes";
     AxisSet all;
     for (size_t axis = 0; axis < axes_.count(); ++axis) all.set(axis);
-    // Per value: the axes of all tensors that a sweep reads or generates to compute the value.
+    // Per value: all axes along which the sweep that computes the value reads tensors or results of
+    // earlier sweeps, or generates elements (generatesAxes()).
     std::unordered_map<ValueId, AxisSet> read;
     for (ExprId id : exprs_) {
       const Expression& expr = fusion_.expr(id);
@@ -334,14 +341,14 @@ class KernelQuestion {
     return {};
   }
 
-  // Returns whether the result of an op of this kind may have axes that no tensor has. The caller
-  // of the kernel then gives their extents (codegen/plan/generated.h).
+  // Returns whether the result of an op of this kind may have axes that no tensor in memory has.
+  // The kernel then receives the extents of these axes from its caller (codegen/plan/generated.h).
   static bool generatesAxes(OpKind kind) {
     return kind == OpKind::Expand || kind == OpKind::Full || kind == OpKind::Iota;
   }
 
-  // Returns some axes of the result of an Index expression: the axes whose extents follow from
-  // operand 0.
+  // Returns the axes of an Index expression's result whose extents follow from operand 0. An axis
+  // whose extent follows only from the index of `take` or `take_along_axis` is not among them.
   AxisSet axesWithExtent(const Expression& index) {
     AxisSet axes;
     for (const IndexedAxis& indexed : indexedAxesOf(fusion_, index)) {

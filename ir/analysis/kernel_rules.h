@@ -12,13 +12,16 @@ namespace heddle {
 // Decides which expressions may form one generated kernel. A kernel has one iteration space
 // ("space"), which contains the axes of all values of the kernel. If axes of two values correspond
 // to each other in an expression (ir/analysis/axis_map.h), they are the same axis of the space.
-// Axes of one element are not in the space. The values of a kernel may have axes that no tensor in
-// memory has. For example, a kernel may expand a value along a new axis and then reduce this axis.
+// Axes of one element (isUnitAxis() in ir/types/tensor.h) are not in the space. The values of a
+// kernel may have axes that no tensor in memory has. For example, a kernel may expand a value along
+// a new axis and then reduce this axis.
 //
 //  1. The kernel contains only pointwise, reduction, broadcast, expand, full, iota and index
-//     expressions, and `set` expressions that only copy.
+//     expressions, and `set` expressions that only copy (ReshardStep in
+//     ir/analysis/reshard_step.h).
 //  2. No two axes of a value are the same axis of the space. A kernel therefore cannot compute the
-//     outer product of a value x with itself, because it would read x[i] and x[j].
+//     outer product of a value x with itself: the axis of x would correspond to both axes of the
+//     result.
 //  3. The operand of each reduction has all axes of the space. All reductions reduce the same axes,
 //     except *column reductions*, which reduce exactly the other axes. Rules for column reductions:
 //      - If a value depends on a column reduction, it has no axis that this reduction reduces.
@@ -30,9 +33,10 @@ namespace heddle {
 //     the reduced axes. The level of a value is the largest number of reductions on a path of
 //     expressions that ends with the value. A sweep computes the reductions whose operands have the
 //     same level. A kernel has at most kMostKernelSweeps such sweeps, and possibly a last sweep
-//     that computes outputs along the row. If a kernel has several sweeps, each of them must be
-//     possible on its own. The tensors, the earlier results and the values of expand, full and iota
-//     that a sweep reads must therefore together have all axes of the space.
+//     that computes outputs along the row. If a kernel has several sweeps, code generation may
+//     compute each sweep as a kernel of its own. The values that a sweep reads must therefore
+//     together have all axes of the space. They are tensors, results of earlier sweeps, and values
+//     of expand, full and iota.
 //  5. A stored value has all axes of the space, or exactly the axes that are not reduced. A value
 //     that depends on a column reduction has exactly the reduced axes. A kernel can compute a value
 //     with any other set of axes, but cannot store it.

@@ -78,8 +78,9 @@ ElementLayout reshaped(const Fusion& fusion, const Expression& reshape, const El
   return groups ? layoutOfGroups(*groups, of, in, out) : withoutGaps(rowMajor(out.rank()));
 }
 
-// Returns the step of a `set`, but never Relayout. reshardStepOf() detects Relayout, but calls
-// memoryOrder(), which calls this function. reshardStepOf() can therefore not be used here.
+// Returns the step of a `set`, with Same in place of Relayout. This file cannot call
+// reshardStepOf(): to detect Relayout, reshardStepOf() calls memoryOrder(), which calls this
+// function.
 ReshardStep stepOf(const Fusion& fusion, const Expression& set) {
   const TensorView& from = fusion.tensor(set.inputs[0]);
   const TensorView& to = fusion.tensor(set.outputs[0]);

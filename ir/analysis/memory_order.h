@@ -16,9 +16,10 @@ struct ReshardStep;
 //  - The layout of a permute, slice or reshape follows from the layout of the operand, because the
 //    result is a view. Exception: a reshape for which isReshapeView() is false reads a copy, and is
 //    row-major.
-//  - The layout of these values is unknown (nullopt): a diagonal, a shard that is a view of a
-//    replicated tensor, and the result of an all-to-all for which hasGaps() is true. The layout of
-//    a permute or slice of such a value is unknown too.
+//  - The layout of these values is unknown (nullopt): a diagonal, a shard that is a view
+//    (ReshardStep::Kind::Slice in ir/analysis/reshard_step.h), and the result of an all-to-all for
+//    which hasGaps() is true. The layout of a permute or slice of such a value is unknown too. A
+//    reshape of such a value counts as row-major.
 // Two kinds of padding do not count as gaps:
 //  - The padding at the end of a shard, if the devices do not divide the axis evenly.
 //  - The padding after the last element of the outermost axis. It exists if a collective wrote the
@@ -34,14 +35,14 @@ ElementLayouts elementLayouts(const Fusion& fusion);
 std::optional<Layout::Observed> elementLayout(const Fusion& fusion, ValueId id,
                                               const ElementLayouts& layouts);
 
-// Returns the layout of the result of `view`, a permute, slice or reshape of an operand with this
-// layout.
+// Returns the layout of the result of `view`, which is a permute, slice or reshape. `operand` is
+// the layout of its operand.
 Layout::Observed layoutOfView(const Fusion& fusion, const Expression& view,
                               const Layout::Observed& operand);
 
-// Returns whether the reshape is a view of an operand with this layout. This is the case if the
-// operand is row-major without gaps. It is also the case if the axes that the reshape merges are
-// neighbours in memory without gaps between them (reshapeInMemory() in
+// Returns whether the reshape is a view if its operand has the layout `operand`. This is the case
+// if the operand is row-major without gaps. It is also the case if the axes that the reshape merges
+// are neighbours in memory without gaps between them (reshapeInMemory() in
 // ir/analysis/reshape_order.h).
 bool isReshapeView(const Fusion& fusion, const Expression& reshape,
                    const Layout::Observed& operand);
@@ -53,8 +54,8 @@ std::optional<AxisOrder> orderWithoutGaps(const std::optional<Layout::Observed>&
 std::optional<AxisOrder> elementOrder(const Fusion& fusion, ValueId id);
 
 // Returns elementOrder(), or nullopt if the value is the result of a collective, or a permuted view
-// of such a result. The memory of the result is padded for the collective that wrote it, and the
-// next collective may need padding of a different size.
+// of such a result. The memory of such a result may be padded for the collective that wrote it. The
+// next collective may need padding of a different size, so it reads a copy.
 std::optional<AxisOrder> memoryOrder(const Fusion& fusion, ValueId id);
 
 // Returns whether the result `to` of an all-to-all has gaps. `from` is the sharding of its operand.

@@ -34,7 +34,8 @@ std::optional<Parts> commonParts(std::vector<int64_t> in, std::vector<int64_t> o
     if (ends_in) ++i;
     if (ends_out) ++o;
   }
-  // The remaining axes have one element. Count them as parts of the last axis on the other side.
+  // The remaining axes have one element. Remaining axes of the operand count as parts of the last
+  // axis of the result, and the reverse.
   for (; i < in.size(); ++i) {
     ++parts.in[i];
     ++parts.out.back();
@@ -67,7 +68,7 @@ class ReshapeDecider {
   // Decides the steps of the reshape, and adds them to `result`. Returns false if values of sizes
   // would decide the steps, but the tensor has no elements (ReshapeDecision::Kind::Empty).
   bool decide(ReshapeDecision& result) {
-    int64_t middle = 0;  // the number of axes after the first steps, so far
+    int64_t middle = 0;  // number of axes so far in the result of the first steps
     for (const ReshapeGroup& group : reshapeGroups(in_, out_)) {
       const auto from = static_cast<int64_t>(group.in_end - group.in_begin);
       const auto to = static_cast<int64_t>(group.out_end - group.out_begin);

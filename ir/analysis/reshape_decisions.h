@@ -24,8 +24,11 @@ struct AxisStep {
 struct ReshapeDecision {
   enum class Kind : uint8_t {
     Steps,  // `first` and `then` contain the steps
-    Open,   // a size has no value, or the numbers of elements differ: the reshape stays as it is
-    Empty,  // the tensor has no elements, so its sizes decide no steps: the reshape stays as it is
+    // A size has no value, a negative value or an overflow, or operand and result differ in their
+    // numbers of elements: the reshape stays as it is.
+    Open,
+    // The tensor has no elements, so its sizes decide no steps: the reshape stays as it is.
+    Empty,
   };
   std::string value;  // the name of the result
   Kind kind = Kind::Steps;
@@ -39,9 +42,9 @@ struct ReshapeDecision {
 // Returns the decisions about all reshapes whose new sizes contain scalars, in the order of the
 // fusion. The function first groups the axes by the symbolic expressions of their sizes
 // (reshapeGroups() in ir/analysis/reshape_order.h). It uses the values in `sizes` only for groups
-// with several axes in operand and result. In such a group, axes of the operand are split into
-// pieces, and the pieces are merged to the axes of the result. If no such splits exist, as in {4,
-// 6} -> {6, 4}, the axes are merged and then split.
+// that have several axes both in the operand and in the result. In such a group, axes of the
+// operand are split into pieces, and the pieces are merged to the axes of the result. If no such
+// splits exist, as in {4, 6} -> {6, 4}, the axes are merged and then split.
 std::vector<ReshapeDecision> decideReshapes(const Fusion& fusion, const SizeBindings& sizes);
 
 // Returns the sizes after the steps `first`. `in` and `out` are the sizes of the operand and of the

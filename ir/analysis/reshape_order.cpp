@@ -13,7 +13,7 @@ Size product(const TensorView& tensor, size_t begin, size_t end) {
 
 // Returns the smallest part of `rest` whose operand axes and result axes have equal products of
 // extents. The part is at the end of `rest` if `at_end` is true, otherwise at its beginning.
-// Returns nullopt if the products of no part are known to be equal.
+// Returns nullopt if there is no part whose products are known to be equal.
 std::optional<ReshapeGroup> smallestPart(const TensorView& in, const TensorView& out,
                                          const ReshapeGroup& rest, bool at_end) {
   const size_t of_rest = rest.in_end - rest.in_begin + rest.out_end - rest.out_begin;
@@ -94,7 +94,8 @@ std::vector<ReshapeGroup> reshapeGroups(const TensorView& in, const TensorView& 
     rest.out_end = part->out_begin;
   }
   // The products of the whole tensors are equal, and so are the products of the rest. If the rest
-  // has axes on one side only, they have one element and belong to a neighbouring group.
+  // has axes only in the operand or only in the result, they have one element and belong to a
+  // neighbouring group.
   const bool has_in = rest.in_begin < rest.in_end, has_out = rest.out_begin < rest.out_end;
   if ((has_in && has_out) || (groups.empty() && last.empty())) {
     if (has_in || has_out) groups.push_back(rest);
@@ -138,8 +139,8 @@ Layout::Observed layoutOfGroups(const std::vector<ReshapeGroup>& groups,
     for (size_t axis = group.out_begin; axis < group.out_end; ++axis) {
       result.order.push_back(static_cast<int64_t>(axis));
     }
-    // The innermost axes of operand and result, not counting axes of one element, have the same
-    // stride.
+    // In a group, the innermost axes of operand and result, not counting axes of one element, have
+    // the same stride. If the operand's axis has gaps, the result's axis therefore has gaps too.
     size_t inner = group.in_end;
     while (inner > group.in_begin && isUnit(in, inner - 1)) --inner;
     if (inner == group.in_begin || layout.contiguous[inner - 1]) continue;

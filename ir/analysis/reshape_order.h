@@ -19,8 +19,8 @@ struct ReshapeGroup {
 
 // Returns the smallest groups of a reshape, from left to right. The products of extents are
 // compared as expressions: first from the left, and then from the right. The axes that remain in
-// the middle are one group. If only one side has remaining axes, they have one element and join a
-// neighbouring group.
+// the middle are one group. If axes remain only in the operand or only in the result, they have one
+// element and join a neighbouring group.
 std::vector<ReshapeGroup> reshapeGroups(const TensorView& in, const TensorView& out);
 
 // Returns the groups of a reshape in the order in which they are in memory, outermost first.

@@ -89,7 +89,8 @@ bool sameMembers(std::vector<MeshAxis> a, std::vector<MeshAxis> b) {
   return a == b;
 }
 
-// Two shardings of one tensor.
+// The change of a tensor from one sharding to another. `from` and `to` have one list of mesh axes
+// per logical axis.
 struct Change {
   const TensorView& tensor;
   AxisLists from;

@@ -61,7 +61,8 @@ ReshardStep reshardStepOf(const Fusion& fusion, const Expression& set);
 // Returns the step between two shardings of the tensor. A missing sharding counts as replicated.
 // The result is never Relayout. A collective can join or split blocks along several mesh axes in
 // one step only if the blocks are flat (blocksAreFlat() in ir/types/mesh_relations.h). Flat blocks
-// have equal sizes and follow each other without gaps. Otherwise the result is Compound.
+// have equal sizes, except short or empty blocks at the end, and follow each other without gaps. If
+// the blocks are not flat, the result is Compound.
 ReshardStep stepBetween(const std::optional<Sharding>& from, const std::optional<Sharding>& to,
                         const TensorView& tensor, const Meshes& meshes);
 

@@ -113,7 +113,7 @@ void addRegrouped(const TensorView& in, const TensorView& out, ShardableAxes& sh
   }
 }
 
-// --- reads by value ------------------------------------------------------------------------------
+// --- take and take_along_axis --------------------------------------------------------------------
 
 bool readsByValue(const Expression& expr) {
   return expr.op->name == "take" || expr.op->name == "take_along_axis";

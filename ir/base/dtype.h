@@ -31,7 +31,8 @@ std::optional<DType> dtypeFromName(std::string_view text);
 bool isFloat(DType dtype);
 bool isFloat8(DType dtype);
 
-// The lowest and highest value of an integer type, or 0 and 1 for bool. rangeOf() refuses floats.
+// The lowest and highest value of an integer type, or 0 and 1 for bool. rangeOf() throws
+// InternalError for a float type.
 struct IntRange {
   int64_t lowest;
   int64_t highest;

@@ -13,7 +13,7 @@
 namespace heddle {
 
 // An index into a list. Each list has its own Id type with its own tag. Code that uses an id with
-// the wrong list therefore does not compile:
+// the wrong list therefore does not compile. Example of such a type:
 //
 //   using ValueId = Id<struct ValueTag>;  // index into Fusion::values()
 //

@@ -113,7 +113,7 @@ std::string describe(const Token& token);
 
 // Returns whether `text` is a Word token. If `dots_inside` is true, a Word may also contain single
 // dots, but not at its start or end. The text form writes the name of a value without quotes if
-// isWord(name, true).
+// isWord(name, true) is true.
 bool isWord(std::string_view text, bool dots_inside = false);
 
 // Returns `text` as a String token, that is, in quotes and with escapes.

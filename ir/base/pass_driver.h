@@ -19,8 +19,8 @@ void checkSkippedPasses(const std::vector<std::string>& skip,
 // names the pass and contains the message of `error`.
 [[noreturn]] void passIsWrong(std::string_view pass, const std::exception& error);
 
-// Calls work() and returns its result. If options.timing is set, reports the duration in seconds to
-// it, as the duration of the pass `name`.
+// Calls work() and returns its result. Then calls options.timing, if it is set, with `name` and the
+// duration of work() in seconds.
 template <class Work>
 auto timedPass(const PassOptions& options, std::string_view name, const Work& work) {
   const auto start = std::chrono::steady_clock::now();

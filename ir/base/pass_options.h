@@ -19,9 +19,9 @@ struct PassOptions {
   // Called after each pass that changed the fusion or the program. `text` is the text form after
   // the pass.
   std::function<void(std::string_view pass, const std::string& text)> dump;
-  // Called after every pass with its duration. The pipeline of host programs may create two
-  // versions of a program, one in which collectives are split into chunks and one in which they are
-  // not. It then reports a later pass once per version.
+  // Called after every pass that was not skipped, with the duration of the pass. The pipeline of
+  // host programs may create two versions of a program, one in which collectives are split into
+  // chunks and one in which they are not. It then reports a later pass once per version.
   std::function<void(std::string_view pass, double seconds)> timing;
   // true: the pipeline verifies its final result. A caller that verifies the result itself, or has
   // already done so, sets this to false.

@@ -94,8 +94,9 @@ class Size {
   bool hasGiven() const;  // returns whether the expression contains given()
 
   // Returns infix text: `t`, `2*h`, `ceildiv(t, 4)`, `(t + 1) % 2`. The text of up to 1000
-  // operators parses back to an equal Size. A size of more than kMostPrinted operators has a short
-  // text that does not parse and contains a hash of the expression.
+  // operators parses back to an equal Size, unless its brackets nest too deep for the parser. A
+  // size of more than kMostPrinted operators has a short text that does not parse and contains a
+  // hash of the expression.
   static constexpr int64_t kMostPrinted = 10000;
   std::string str() const;
 

@@ -1,4 +1,4 @@
-// Gated and smooth activations, and their gradients.
+// Gated and smooth activations, gradients of some of them, and the gradient of dropout.
 #include <cmath>
 
 #include "ir/base/check.h"

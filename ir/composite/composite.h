@@ -20,7 +20,8 @@
 // Sizes:    every size in a formula is unsharded.
 // Axes:     a negative axis counts from the end. A tensor without axes counts as a tensor with one
 //           axis and one element; the axis argument is then 0 or -1. sliceAxis(), select(),
-//           chunk(), cat() and glu() refuse a tensor without axes.
+//           chunk(), cat() and glu() refuse a tensor without axes, and so does topk() if k is an
+//           expression.
 // Grads:    a function named ...Backward returns gradients. Its operand `dy` (or `dloss`) is the
 //           gradient with respect to the result of the forward function.
 // Errors:   UserError with the name of the composite, its operand and the source line.
@@ -30,7 +31,7 @@ using Axes = std::vector<int64_t>;
 
 // --- reductions. An empty list of axes means all axes --------------------------------------------
 
-// torch.mean. It accepts only float tensors.
+// torch.mean. Only float tensors are accepted.
 ValueId mean(FusionBuilder& b, ValueId x, const Axes& axes = {}, bool keepdim = false);
 // torch.var: sum((x - mean)^2) / max(n - correction, 0), computed in two sweeps. n is the number of
 // elements that are averaged.
@@ -133,8 +134,8 @@ ValueId triu(FusionBuilder& b, ValueId x, const Size& diagonal = 0);
 // class out of range gives only zeros (PyTorch raises an error).
 ValueId oneHot(FusionBuilder& b, ValueId x, int64_t num_classes);
 
-// The next functions accept indices of any integer type. An index out of range reads NaN for float
-// types and 0 for other types (PyTorch raises an error).
+// indexSelect(), embedding() and gather() accept indices of any integer type. An index out of range
+// reads NaN for float types and 0 for other types (PyTorch raises an error).
 
 // torch.index_select: selects elements along `axis`. `index` has one axis, or no axes for a single
 // index.
@@ -158,12 +159,12 @@ Sorted topk(FusionBuilder& b, ValueId x, const Size& k, int64_t axis = -1, bool 
             std::optional<int64_t> most = {});
 
 // --- random --------------------------------------------------------------------------------------
-// The random bits come from the ops philox32 and philox64. Their operand `index` is the row-major
-// index of the element in the unsharded tensor. philox32 gives each element a number w below 2^32,
-// and philox64 a number W of 64 bits. The random bits are therefore equal on every device and for
-// every sharding. The same is true for the results of all functions except normal(): log and cos
-// differ between devices. Seed and offset are i64 scalars. Two tensors with the same seed need
-// different offsets; otherwise they contain the same bits.
+// The random bits come from the ops philox32 and philox64. philox32 gives each element a number w
+// below 2^32, and philox64 a number W of 64 bits. The operand `index` of these ops is the row-major
+// index of the element in the unsharded tensor. The random bits are therefore equal on every device
+// and for every sharding. The same is true for the results of all functions except normal(),
+// because log and cos differ between devices. Seed and offset are i64 scalars. Two tensors with the
+// same seed need different offsets; otherwise they contain the same bits.
 
 struct Philox {
   ValueId seed;
@@ -323,7 +324,7 @@ ValueId embeddingBackward(FusionBuilder& b, ValueId dy, ValueId index, const Siz
 // is rope of dy with -sin.
 ValueId rope(FusionBuilder& b, ValueId x, ValueId cos, ValueId sin);
 // Returns the rotary position embedding with the cosine and sine of the angle t * base^(-2i/d) for
-// position t and pair i. The angles are computed in f32, or in f64 if x is f64.
+// position t and element i of x1 and x2. The angles are computed in f32, or in f64 if x is f64.
 ValueId rope(FusionBuilder& b, ValueId x, double base = 10000);
 
 struct AttentionOptions {

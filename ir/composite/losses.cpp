@@ -1,4 +1,4 @@
-// Losses, their gradients, and the gradient of embedding.
+// The losses cross_entropy and mse_loss, and the gradients of cross_entropy and embedding.
 #include <cmath>
 
 #include "ir/base/check.h"
@@ -11,10 +11,11 @@ namespace {
 using composite::Result;
 using composite::Term;
 
-// The operands of cross_entropy, and terms that the forward and the gradient share. `is_class` is
-// the comparison of the target with the index along the class axis. It selects the logit of the
-// target class. The comparison needs one sweep over the logits, and also works if the class axis is
-// sharded.
+// The operands of cross_entropy, and terms that the loss and its gradient share. `is_class`
+// compares the target with the index along the class axis. For the loss, it selects the logarithm
+// of the target class's probability. To select with take_along_axis, all logarithms would have to
+// be in memory (rule 6 of ir/analysis/kernel_rules.h). The comparison also works if the class axis
+// is sharded.
 struct Entropy {
   Term x;                 // the logits
   Term wide;              // the logits, widened (ir/composite/terms.h)
@@ -177,9 +178,9 @@ Term lossGrads(FusionBuilder& b, const char* op_name, const Entropy& e, ValueId 
   return grad.rank() == 0 && e.x.rank() > 1 ? grad : composite::broadcast(grad, {e.axis});
 }
 
-// Returns padding_idx as a row index from 0; a negative padding_idx counts from the end. If the
-// number of rows is symbolic, a padding_idx beyond the last row is accepted. It has no effect,
-// because no valid index equals it.
+// Returns padding_idx as a row index from 0. A negative padding_idx counts from the end. If the
+// number of rows is symbolic, a negative padding_idx throws UserError, and one beyond the last row
+// is accepted. The latter has no effect, because no valid index equals it.
 int64_t paddingRow(FusionBuilder& b, const Size& rows, int64_t index) {
   const std::string where = b.where("embedding_backward");
   if (!rows.isConstant()) {

@@ -42,7 +42,8 @@ Term indexed(Term value, int64_t axis, const IndexAlongAxis* start, Term line) {
     highs[at] = after;
     return {&b, b.pad(value.id, lows, highs, b.constant(false))};
   }
-  // If a width is symbolic, take the elements at computed indices instead of padding.
+  // If the number of elements to add on one side is symbolic, take the elements at computed indices
+  // instead of padding.
   const Term indices = start == nullptr ? line : line - start->scalar;
   return {&b, b.take(value.id, indices.id, axis)};
 }

@@ -8,8 +8,8 @@
 #include "ir/graph/builder.h"
 
 // Helpers for the sources of ir/composite, which write composite ops (ir/composite/composite.h) as
-// formulas. A Term is a value in a formula. The functions at the end of this header check operands.
-// Only the sources of ir/composite include this header.
+// formulas. A Term is a value in a formula. Most functions at the end of this header check
+// operands. Only the sources of ir/composite include this header.
 namespace heddle::composite {
 
 // A value of the fusion under construction. The operators and functions below append ops to the
@@ -59,7 +59,7 @@ Term sizeScalar(FusionBuilder& b, const Size& size);
 Term scalarOf(FusionBuilder& b, const Size& size);
 
 // Returns an i64 tensor of indices: along `axis`, its elements are 0, 1, 2, ... up to sizes[axis] -
-// 1. All other axes of the result are broadcast axes.
+// 1. All other axes of the result are broadcast axes, which have the extent 1.
 Term positions(FusionBuilder& b, const std::vector<Size>& sizes, int64_t axis);
 
 // Returns all axes of a tensor of this rank except `axis`.
@@ -87,7 +87,9 @@ class Result {
   std::string name_;
 };
 
-// --- checks, which throw UserError with the name of the composite --------------------------------
+// --- operands and sizes --------------------------------------------------------------------------
+// The functions that check an operand throw UserError with the name of the composite. If the check
+// depends on symbolic sizes, most of them add a guard, which checks the sizes in every run.
 
 // Checks that the operand has a float type other than f8, and returns it.
 Term floatOperand(FusionBuilder& b, std::string_view op_name, ValueId id);

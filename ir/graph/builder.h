@@ -52,7 +52,8 @@ class FusionBuilder {
   // tensor without axes; the caller must then pass it in host memory in every run. Throws UserError
   // for other values.
   Size sizeFrom(ValueId scalar) const;
-  // Requires that a scalar input equals a size in every run.
+  // Adds a condition that every run checks: the scalar input equals the size. Throws UserError if
+  // `scalar` is not an integer scalar input, or already has such a condition.
   void requireEqual(ValueId scalar, Size size);
 
   // Sets the name of the result of the next op. C++ evaluates arguments first: in
@@ -189,11 +190,11 @@ class FusionBuilder {
   //  - It declares an f8 tensor partial, or an integer or bool tensor partial with avg.
   //  - Its stream split (Sharding::StreamSplit) names an axis that the tensor lacks, or its number
   //    of chunks is not positive.
-  //  - The value already has a different sharding from an earlier call.
+  //  - The value is a scalar, or already has a different sharding from an earlier call.
   void shard(ValueId value, Sharding sharding);
-  // Requires a memory order of a computed value. Throws UserError if `order` does not list each
-  // axis of the value once. Also throws UserError for an input or a scalar, and if an earlier call
-  // required a different order.
+  // Sets the memory order that a computed value must have. Throws UserError if `order` does not
+  // list each axis of the value once. Also throws UserError for an input or a scalar, and if an
+  // earlier call set a different order.
   void requireOrder(ValueId value, AxisOrder order);
   // Appends an output. If `order` is set, the output has this memory order, no matter which op
   // computes it. A value may be several outputs with different orders. Throws UserError if the
@@ -208,8 +209,9 @@ class FusionBuilder {
   void output(ValueId value, std::optional<AxisOrder> order = {},
               std::optional<OutputReuse> reuse = {});
   void output(ValueId value, OutputReuse reuse) { output(value, std::nullopt, reuse); }
-  // Requires a memory order of output number `output`, counted from 0. Throws UserError if there is
-  // no such output, if it already has a different order, and in the cases of output() with `order`.
+  // Sets the memory order that output number `output`, counted from 0, must have. Throws UserError
+  // if there is no such output, if it already has a different order, and in the cases of output()
+  // with `order`.
   void setStrideOrder(size_t output, AxisOrder order);
 
   // --- for composites (ir/composite/composite.h) -----------------------------------------------

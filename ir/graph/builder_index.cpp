@@ -1,5 +1,4 @@
-// FusionBuilder: ops that create tensors, ops that read elements at computed indices, cumsum and
-// argsort.
+// FusionBuilder: the ops full, iota, flip, pad, take, cumsum and argsort.
 #include <algorithm>
 
 #include "ir/base/check.h"

@@ -1,4 +1,4 @@
-// FusionBuilder: dtype and shape rules of the ops.
+// FusionBuilder: apply(), pointwise ops, and the ops broadcast, reshape, permute and set.
 #include <algorithm>
 
 #include "ir/base/check.h"

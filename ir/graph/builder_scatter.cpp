@@ -1,4 +1,4 @@
-// FusionBuilder: ops that read or write elements at indices along one axis.
+// FusionBuilder: the ops take_along_axis, scatter and scatter_add.
 #include "ir/base/check.h"
 #include "ir/graph/builder.h"
 

@@ -149,7 +149,8 @@ bool sameGraph(const Fusion& a, const Fusion& b) {
 }
 
 // Walks over the inputs three times. The first walk binds symbols that are extents by themselves.
-// The second one collects all extents for solveSizes(). The third one checks every extent.
+// The second one collects all extents for solveSizes() (ir/sizes/size_solve.h), which solves
+// extents such as `2*n`. The third one checks every extent.
 SizeBindings bindSizes(const Fusion& fusion, const std::vector<std::vector<int64_t>>& inputs,
                        const SizeBindings& scalars) {
   HEDDLE_USER_CHECK(inputs.size() == fusion.inputs().size(), "fusion {} takes {} inputs, got {}",

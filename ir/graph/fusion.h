@@ -170,8 +170,8 @@ class Fusion {
 
 // Returns whether two fusions are the same graph.
 //  - Compared: names, ops, attributes (NaN equals NaN), types, shardings, layouts, meshes,
-//    defaults, symbolic sizes, reused inputs, memory orders of outputs and the order of
-//    expressions.
+//    defaults, Value::equals, symbolic sizes, reused inputs, memory orders of outputs and the order
+//    of expressions.
 //  - Ignored: ids, source lines, annotations and guards.
 bool sameGraph(const Fusion& a, const Fusion& b);
 

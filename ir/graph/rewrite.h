@@ -31,7 +31,7 @@ class FusionRewriter {
 
   void inputs();  // copies all inputs of the old fusion
   // Adds a value of the old fusion as an input. A scalar keeps its default. An input of the old
-  // fusion keeps its layout.
+  // fusion keeps its layout; any other value loses it.
   ValueId input(ValueId old);
 
   // Copies an expression. The copy reads the values that replace the old operands, and its result
@@ -70,8 +70,8 @@ class FusionRewriter {
 
   Fusion& fusion() { return builder_.mutableFusion(); }
   const Fusion& fusion() const { return builder_.fusion(); }
-  // Returns `wanted`, or wanted_2, wanted_3, ... if the old fusion has this name or if freeName()
-  // already returned it.
+  // Returns `wanted`, or wanted_2, wanted_3, ... if the old fusion (or the part of it) has this
+  // name, or if freeName() already returned it.
   std::string freeName(const std::string& wanted);
 
   // Returns the new fusion, with all outputs (and the inputs that they reuse), guards, defaults and

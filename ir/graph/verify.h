@@ -5,8 +5,8 @@
 
 namespace heddle {
 
-// Checks that a fusion is valid. Pipelines call it between passes. Throws InternalError, which
-// names the value or expression, if one of these conditions is false:
+// Checks that a fusion is valid. Pipelines call it as PassOptions (ir/base/pass_options.h) states.
+// Throws InternalError, which names the value or expression, if one of these conditions is false:
 //  - ids are in range, and each value is defined before it is read (SSA order)
 //  - each value has one definition and a unique name
 //  - attributes have the types that the op table (ir/ops/op.h) states
@@ -28,10 +28,10 @@ void checkSizeSymbols(const Fusion& fusion);
 //    0 counts as 1, as in the types of slots (host/unroll/scope.h).
 void checkSizes(const Fusion& fusion, const SizeBindings& sizes);
 
-// Returns true if it is certain that checkSizes() accepts all values whenever it accepts the inputs
-// and outputs. Every tensor that is neither an input nor an output must meet this condition: apart
-// from extents of 1, it has only extents of the last input or output before it, in the same order,
-// and its elements are not larger.
+// Returns true if checkSizes() needs to check only inputs and outputs, because valid sizes of these
+// imply valid sizes of all other tensors. Every other tensor must meet this condition: apart from
+// extents of 1, it has only extents of the last input or output before it, in the same order, and
+// its elements are not larger.
 bool hasOnlySizesOfOperands(const Fusion& fusion);
 
 }  // namespace heddle

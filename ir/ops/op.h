@@ -45,7 +45,7 @@ enum class OpRole : uint8_t {
            // instead. A broadcast or expand may instead be a view
   Library,  // a library call
   View,     // the result refers to the memory of the operand; some reshapes need a copy
-  Set,      // a view, a copy or a collective, as the shardings require
+  Set,      // a view, a copy or a collective, as the shardings and layouts require
 };
 OpRole roleOf(OpKind kind);
 
@@ -169,10 +169,10 @@ struct OperandType {
 };
 
 // Returns the common type of operands by PyTorch's rules. The category of a type is bool, integer
-// or float, in ascending order. Operands of one kind affect the common type only if their category
-// is higher than the categories of all operands of earlier kinds. If a float scalar affects the
-// common type, the common type is f32. If all operands are scalars, the result is their promote()
-// type (ir/base/dtype.h).
+// or float, in ascending order. The operands of one kind determine the common type: those with the
+// highest category, or the first such kind in OperandKind if several kinds have this category. The
+// common type is the promote() type (ir/base/dtype.h) of these operands. Exception: if scalars of a
+// float type determine it, and some operand is a tensor, the common type is f32.
 DType promoteOperands(std::span<const OperandType> operands);
 
 }  // namespace heddle

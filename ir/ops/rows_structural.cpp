@@ -1,5 +1,5 @@
-// All ops except pointwise ops and reductions: constants, new tensors, changes of shape, moves of
-// elements, and matrix products.
+// All ops except pointwise ops and reductions, such as constants, new tensors, changes of shape,
+// moves of elements, scans and matrix products.
 #include "ir/ops/rows.h"
 
 namespace heddle::op_rows {

@@ -1,4 +1,4 @@
-// Pointwise ops with three or more operands.
+// Pointwise ops with three or more operands, except the ops with parameters in rows_unary.cpp.
 #include "ir/ops/rows.h"
 #include "ir/ops/scalar_functions.h"
 

@@ -1,5 +1,5 @@
-// Pointwise ops with one tensor operand. Some of these ops have more operands: parameters, such as
-// the slope of leaky_relu.
+// Pointwise ops with one main operand. Some of these ops have further operands, which are
+// parameters, such as the slope of leaky_relu.
 #include "ir/ops/rows.h"
 #include "ir/ops/scalar_functions.h"
 
@@ -14,8 +14,8 @@ const Scalar kBetaThreshold[] = {1.0, 20.0};
 
 int64_t same(const int64_t* a) { return a[0]; }
 
-// Returns the rows of ops that compute exact results, which are only rounded to the dtype: casts,
-// signs, rounding to integers, tests such as isnan, and bitwise_not.
+// Returns the rows of ops whose results are exact before they are rounded to the dtype, such as
+// cast, neg, relu, floor, isnan and bitwise_not.
 std::vector<OpDef> exactOps() {
   return {
       Row(

@@ -113,7 +113,8 @@ HostTensor inputValue(const ReferenceContext& context, ValueId id);
 // freed. The entry of a value that nothing reads is invalid.
 IdVector<ValueId, ExprId> lastUses(const Fusion& fusion);
 
-// Returns whether the expression reads no elements: a Constant or SizeOf.
+// Returns whether the expression is a *leaf*: a Constant or SizeOf, whose value needs no elements
+// of an operand.
 inline bool isLeaf(const Expression& expr) {
   return expr.op->kind == OpKind::Constant || expr.op->kind == OpKind::SizeOf;
 }

@@ -178,8 +178,9 @@ std::vector<int> outputAxes(const AxisMap& map) {
 }
 
 // Returns the needs according to the axis map (ir/analysis/axis_map.h). Along an operand axis that
-// is mapped to an output axis, the expression reads the computed indices of the output axis. Along
-// all other operand axes, it reads all indices.
+// is mapped to an output axis, the expression reads the same indices that Needs::computed has along
+// the output axis. Along all other operand axes, it reads all indices. If a mapped axis has another
+// extent than its output axis, the expression reads all elements of all operands.
 Needs mappedNeeds(const ReferenceContext& context, const Expression& expr,
                   const Selection& wanted) {
   const AxisMap map = axisMapOf(context.fusion, expr);

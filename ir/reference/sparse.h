@@ -16,10 +16,10 @@ using WantedElements = std::vector<std::optional<Selection>>;  // per output of 
 // not evaluated, and tensor i has no data.
 //
 // The evaluation first walks the graph backwards to find the elements that the selected elements
-// depend on. It then computes these elements, and possibly some more (Needs::computed and
-// Selection::add()). It frees each value after its last use. If `noise` is nullptr, the returned
-// elements have the same bits as in the results of evaluateReference(). Otherwise random errors are
-// added to the values (ir/reference/noise.h).
+// depend on. It then computes these elements, and possibly some more (Needs::computed in
+// ir/reference/needs.h, and Selection::add()). It frees each value after its last use. If `noise`
+// is nullptr, the returned elements have the same bits as in the results of evaluateReference().
+// Otherwise random errors are added to the values (ir/reference/noise.h).
 //
 // Throws the same errors as evaluateReference(), but checks only the inputs and expressions on
 // which the selected elements depend. Also throws UserError if the number of entries of `wanted` is

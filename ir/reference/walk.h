@@ -11,7 +11,8 @@ namespace heddle {
 
 // Walks over the elements of a row-major shape, and computes the index of each element in several
 // strided operands. Neighbouring axes are merged if every operand can be read along them with one
-// stride. Rows then become longer and the walk becomes faster.
+// stride. The rows, that is, the elements along the last axis, then become longer and the walk
+// becomes faster.
 class Walk {
  public:
   Walk(std::vector<int64_t> sizes, std::vector<Access> operands)
