@@ -8,9 +8,9 @@ namespace heddle {
 // ir/types/tensor.h). For example, inputs in NHWC order give results in NHWC order through
 // pointwise ops, norms, reductions, cat, and reshapes that keep the channel axis.
 //
-// The pass visits the expressions once, forward from the inputs. orderAfter()
-// (ir/passes/orders/followed_order.h) has the rules for one expression. When the pass visits an
-// expression, the operands already have their final orders.
+// The pass visits the expressions once, forward from the inputs. When the pass visits an
+// expression, the operands already have their final orders. orderAfter()
+// (ir/passes/orders/followed_order.h) has the rules for one expression. The other rules are:
 //  - The order of an input is its observed layout. In a job of one rank, heddle observes the
 //    layouts of each run. In a job of several ranks, the passes see only the layouts that the text
 //    of the fusion states, because all ranks must have the same program.

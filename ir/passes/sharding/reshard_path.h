@@ -45,8 +45,8 @@ class ReshardPaths {
   // extents, the one with the wider dtype therefore always has more bytes.
   double nonemptyBytes(const TensorView& tensor) const;
   // Records that a decision of the caller depended on the extents of the tensor (SizeReads in
-  // ir/sizes/size_reads.h). The path of find() needs no record. All its costs are proportional to
-  // the bytes of the tensor, so the cheapest path does not depend on the extents.
+  // ir/sizes/size_reads.h). A call of find() needs no record: all costs that it compares are
+  // proportional to the bytes of the tensor, so the cheapest path does not depend on the extents.
   void noteRead(const TensorView& tensor) const;
   // Returns the extent with the default sizes of the fusion, or nullopt if one of its symbols has
   // no default.
