@@ -35,7 +35,7 @@ class OrderRefusals {
 };
 
 // Returns whether the result of the expression is only another name of the operand, in the same
-// memory: the expression is a `set` that copies nothing, and its result has no required and no
+// memory. The expression is then a `set` that copies nothing, and its result has no required and no
 // needed order.
 bool isOtherName(const Fusion& fusion, const Expression& expr);
 

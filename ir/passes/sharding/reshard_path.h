@@ -31,7 +31,7 @@ class ReshardPaths {
   // Returns the path of steps (ir/analysis/reshard_step.h) that moves the fewest bytes. No step of
   // the path is Compound. If several paths move equally many bytes, the path with the fewest steps
   // is taken. The remaining ties are broken by a fixed order of the steps: steps within a mesh come
-  // before steps to another mesh. Neither sharding may have a stream split.
+  // before steps to another mesh. Neither `from` nor `to` may have a stream split.
   Path find(const TensorView& tensor, const Sharding& from, const Sharding& to) const;
 
   // Returns alternatives to the path of find(). For each first step that find() did not take, the
