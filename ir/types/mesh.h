@@ -22,7 +22,7 @@ std::string_view name(MeshAxis axis);  // "x", "y", "z"
 struct DeviceMesh {
   struct Axis {
     MeshAxis axis;
-    int64_t size;  // kFromJob until concretizeMesh() computes it from the size of the job
+    int64_t size;  // kFromJob: concretizeMesh() computes it from the size of the job
     bool operator==(const Axis&) const = default;
   };
   static constexpr int64_t kFromJob = -1;
