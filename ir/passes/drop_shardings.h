@@ -5,9 +5,12 @@
 namespace heddle {
 
 // Removes all shardings if the job has one rank, which holds every tensor completely. No
-// collectives are then inserted, and passes that skip sharded values process all values. The stream
-// splits that the user requested (ir/passes/note_stream_splits.h) then have no effect. If the job
+// collectives are then inserted, and passes that skip sharded values process all values. If the job
 // has several ranks, returns the fusion unchanged.
+//
+// Requests of the user to compute a value in several parts (ir/passes/note_stream_splits.h) have no
+// effect after this pass. The reason: the lowering (host/lower) stores such a request in the
+// sharding of a slot, and no slot then has a sharding.
 Fusion dropShardings(Fusion fusion, int64_t job_size);
 
 }  // namespace heddle

@@ -9,7 +9,7 @@ namespace heddle {
 // both results must have the same type and sharding. The relu becomes the attribute `activation` of
 // the matrix product. The results are bit-identical:
 //  - floats: the library applies relu before it rounds, and rounding keeps the sign.
-//  - integers: the library applies relu after wrapping.
+//  - integers: a sum that overflows wraps, and the library applies relu to the wrapped sum.
 // Other activations, and additions of a bias, stay separate expressions, because fusing them would
 // remove one rounding. The pass runs after insertResharding, because that pass may insert a
 // reduction between the matrix product and the relu.

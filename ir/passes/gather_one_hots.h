@@ -9,14 +9,14 @@ namespace heddle {
 //
 //   sum over axis a of where(position along a == index, value, 0)
 //
-// becomes `value` at `index`, or 0 if the index is outside of the axis. cross_entropy contains such
-// a sum. The pass computes `value` again, but only at `index`. It reads the tensors from which
-// pointwise ops compute `value` (the *sources*) with take_along_axis, and repeats these ops. The
-// results are bit-identical, with one exception: if the element is -0, the sum would be +0, but the
-// pass returns -0.
+// becomes `value` at `index`, or 0 if the index is outside of the axis. `index` is an i32 or i64
+// tensor. cross_entropy contains such a sum. The pass computes `value` again, but only at `index`.
+// It reads the tensors from which pointwise ops compute `value` (the *sources*) with
+// take_along_axis, and repeats these ops. The results are bit-identical, with one exception: if the
+// element is -0, the sum would be +0, but the pass returns -0.
 //
 // The pass does not change a sum in these cases:
-//  - The sum is a sum of integers.
+//  - The sum adds integers or bools.
 //  - A source or the index has a sharding. Each rank could then have only a part of the axis.
 //  - A source would have to be stored first, because an op other than a pointwise op or a matrix
 //    product computes it.

@@ -112,8 +112,8 @@ constexpr Pass kPasses[] = {
     // After gatherOneHots, which inserts takes that this pass may replace. After propagateSharding
     // for the same reason as gatherOneHots.
     {"takeGenerated", taken},
-    // After the passes above, which add scalars. Before segmentation, because equal scalars make
-    // expressions equal that code generation then computes once.
+    // After the passes above, which add scalars. Before segmentation: expressions that differ only
+    // in equal scalars become equal, and code generation computes equal expressions once.
     {"mergeScalars", scalars},
     // After fuseEpilogue, which fuses an activation only if it has the shape of its matrix product.
     // Before followOrders, because splitAxes skips values that have a memory order.

@@ -15,7 +15,7 @@ namespace heddle {
 //    broadcast. The default sizes decide which symbolic sizes are 1
 //    (ir/analysis/concretize_sizes.h);
 //  - the sizes of all meshes are known;
-//  - each expression is needed by an output;
+//  - expressions that no output of `fusion` needs are removed;
 //  - if the fusion has shardings, each tensor has one; each expression except `set` needs no
 //    communication; and each `set` is one ReshardStep (ir/analysis/reshard_step.h).
 // `other_passes` contains the names of the passes that run later, on the host program. options.skip

@@ -14,11 +14,14 @@ namespace heddle {
 //
 // Every element keeps its bits, so -0.0 stays -0.0. If the widths of other axes are not 0, a pad
 // along these axes remains. The take needs its operand in memory. A pad that shifts several axes
-// becomes one take per axis, and therefore possibly several kernels. These pads do not change:
+// becomes one take per axis, and therefore possibly several kernels. The pass does not change these
+// pads:
 // - A pad of an f8 tensor, because `where` accepts no f8.
 // - A pad along an axis that is sharded, or that propagateSharding may shard. A take along a
 //   sharded axis would sum the results of all ranks, but a pad needs only an allgather.
-// - A pad whose low width contains a division or remainder.
+// - A pad whose low width contains a division, a remainder, `given`, or a min or max of operands
+//   that may overflow.
+// - A pad whose low width has more than 64 operators and operands.
 // - A pad whose low width may overflow 64 bits to a small number, as `%i * %i` with an i64 %i. A
 //   run checks the width of a pad for overflow, and the error names the pad. A kernel would use the
 //   wrong width without an error.

@@ -19,8 +19,8 @@ struct ChosenViews {
 //
 // In `segmented`, the broadcasts and expands in `chosen` are views, and kernels compute all others.
 // The result contains `chosen`, and each broadcast or expand for which all of this is true:
-// - The kernel that computes the expression stores the result. (If no other group reads the result,
-//   the kernel computes it in registers.)
+// - The kernel that computes the expression stores the result. (Otherwise the result is in
+//   registers, and a view would save nothing.)
 // - One of two cases: The operand is an input of the kernel, directly or through other broadcasts
 //   and expands of the kernel, which then also become views. Or the kernel computes the operand,
 //   and no other expression of the kernel reads the result. In the second case, the kernel stores

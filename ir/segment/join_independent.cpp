@@ -20,9 +20,9 @@ constexpr size_t kMostOpenLaunches = 4;
 // The facts about one group that decide which groups it may join.
 struct Facts {
   bool candidate = false;             // a pointwise kernel that may share a launch
-  std::vector<size_t> after;          // groups that must run before
+  std::vector<size_t> after;          // groups that must run before this group
   std::set<ValueId> reads;            // tensors with axes
-  std::set<ValueId> memory;           // inputs of the fusion whose memory it reads
+  std::set<ValueId> memory;           // inputs of the fusion whose memory the group reads
   boost::dynamic_bitset<> waits_for;  // per collective: whether the group depends on it
   bool feeds_collective = false;      // a collective depends on the group, or the group is one
   bool feeds_library = false;         // a library call depends on the group

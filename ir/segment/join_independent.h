@@ -29,11 +29,12 @@ std::string_view text(Apart why);
 // - Neither kernel has reductions. All groups on which the kernel depends run before the earlier
 //   group.
 // - The earlier group is one of the last four groups that a kernel may join.
-// - They read no common tensor, except tensors without axes. (Kernels that read a common tensor may
-//   become one kernel instead: ir/segment/siblings.h.)
-// - If one of them stores a result in a reused input (Fusion::reuses()), every kernel, library call
-//   or collective that reads this input comes before the storing kernel in the order of groups.
-//   Such a reader counts as a group on which the storing kernel depends.
+// - The two kernels read no common tensor, except tensors without axes. (Kernels that read a common
+//   tensor may become one kernel instead: ir/segment/siblings.h.)
+// - Neither kernel reads a reused input (Fusion::reuses()) later, in the order of groups, than the
+//   kernel that stores a result there. If one of the two stores this result, no other kernel,
+//   library call or collective reads the input later either. Earlier readers count as groups on
+//   which the storing kernel depends.
 // - Their results are on the same mesh.
 // - No collective depends on one of them, or on a group between them. Both depend on the same
 //   collectives. If there are such collectives, no library call reads results of the two kernels,
@@ -41,8 +42,8 @@ std::string_view text(Apart why);
 //   (host/passes/chunk).
 // - At most kMostGroupsBetween groups other than views run between them.
 // - The group has at most kMostHeldParts parts that need additional memory. Such a part stores a
-//   value in new memory and reads a result of another group, or stores an intermediate result and
-//   moves before another group. All these values are in memory at the same time.
+//   value in new memory and reads a result of another group, or stores a value that the fusion does
+//   not return and moves before another group. All these values are in memory at the same time.
 // - The group has at most kMostParts parts. A *body* is the generated code of a part. Parts with
 //   the same ops, dtypes and kinds of axes have the same body. The group has one body, or at most
 //   kMostBodies bodies with kMostBodyExprs expressions together. The reason: every part gets as

@@ -164,8 +164,9 @@ class Finder {
   std::set<ValueId> stored_;  // the values that the current group stores in any case
 };
 
-// Copies the fusion. If a group reads a value with a chain, and another group computes the value,
-// inserts copies of the chain before the first expression of the reading group that needs them.
+// Copies the fusion. A group may read a value that has a chain and that another group computes.
+// Copies of the chain are then inserted before the first expression of the reading group that needs
+// them.
 class Inserter {
  public:
   Inserter(const SegmentedFusion& segmented, const std::map<ValueId, Chain>& chains,

@@ -16,9 +16,9 @@ struct Recomputed {
 // and that these kernels can compute again with less traffic. Gives each of the other kernels
 // copies of the expressions.
 //
-// A value is computed again only if all readers are kernels, and none reads it at computed indices.
-// The fusion must not return the value, and the value must have no sharding. In addition, the value
-// must be of one of two kinds.
+// A value is computed again only if all readers are kernels, and none reads it at computed indices,
+// as a take does (rule 6 in ir/analysis/kernel_rules.h). The fusion must not return the value, and
+// the value must have no sharding. In addition, the value must be of one of two kinds.
 //
 // Values of the first kind need no memory: pointwise ops, broadcasts and expands compute them from
 // indices (iota) or constant elements (full), and possibly values with fewer axes. Random numbers
@@ -28,8 +28,8 @@ struct Recomputed {
 //   storing kernel computes. This kernel then stores this tensor instead of the value. If such
 //   sources do not suffice, the kernel may store values with the same axes, but fewer bytes per
 //   element. These values are then sources.
-// - Take all sources with the same axes as the value. Together they have at most as many bytes per
-//   element as the value, and at least one byte.
+// - The sources with the same axes as the value have, together, at most as many bytes per element
+//   as the value, and at least one byte.
 // If a value of the second kind is computed again, no kernel writes or reads it. Each reader reads
 // the sources instead. With one reader this saves at least half of the traffic of the value, or a
 // quarter if another value is stored instead.

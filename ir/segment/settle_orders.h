@@ -14,10 +14,10 @@ namespace heddle {
 // These segments refuse a hint:
 //  - A kernel that reduces rows (the elements along the reduced axes) and also stores a value that
 //    has reduced axes, for example a softmax. It reads each row in several sweeps (passes). It
-//    refuses a hint of a value that it reads or stores if the value has reduced axes, but a
-//    different axis would be innermost. Each sweep would then read elements that are not
-//    neighbours. The kernel refuses only if the removal makes a reduced axis innermost in all such
-//    values. Otherwise it would have to transpose in any case.
+//    refuses a hint of a value that it reads or stores if the value has reduced axes, but with the
+//    hint another axis is innermost. Each sweep would then read elements that are not neighbours.
+//    The kernel refuses only if the removal makes a reduced axis innermost in all such values.
+//    Otherwise it would have to transpose in any case.
 //  - A call that computes an attention. It refuses if the last axis of an operand would not be
 //    innermost. The library would then copy the operand.
 // A hint can be removed if only kernels and library calls compute and read the value. The value

@@ -7,8 +7,8 @@
 
 namespace heddle {
 
-// Returns the values of the inputs that the sizes contain, for the end of a message: " (%n = 5)".
-// Returns "" if the sizes contain no such value.
+// A size may contain the value of an integer input, written `%n`. Returns these values as the end
+// of a message: " (%n = 5)". Returns "" if the sizes contain no such value.
 std::string scalarValuesIn(const std::vector<Size>& sizes, const SizeBindings& values);
 
 }  // namespace heddle

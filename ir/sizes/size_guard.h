@@ -23,8 +23,9 @@ using SizeSources = std::map<std::string, std::string>;
 
 // Throws UserError if a guard does not hold, or if one of its sizes has no value. The message
 // contains the source of the guard and the sizes. With `sources`, it also contains the values and
-// origins of the symbols. It omits a symbol if the source of the guard already names the tensor of
-// this symbol. If a size of the guard contains the value of an input, the message omits no symbol.
+// origins of the symbols. The message omits a symbol if the source of the guard already names the
+// tensor of this symbol. If a size of the guard contains the value of an input, the message omits
+// no symbol.
 void checkGuards(const std::vector<SizeGuard>& guards, const SizeBindings& sizes,
                  const SizeSources& sources = {});
 

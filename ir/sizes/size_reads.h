@@ -9,12 +9,12 @@
 
 namespace heddle {
 
-// A record of the sizes (expressions) whose values decided something while a fusion was lowered,
-// and of these values. If all recorded sizes have the same values in a new run, lowering for this
-// run would give the same program, so the caller need not lower the fusion again. A pass that reads
-// the value of a size must therefore call note(). A pass that asks a yes/no question should note an
-// expression that has few different values, such as `t % 4` instead of `t`. The record then holds
-// for more runs.
+// While a fusion is lowered, the values of some sizes (expressions) decide something. This class
+// records these sizes and their values. If all recorded sizes have the same values in a new run,
+// lowering for this run would give the same program, so the caller need not lower the fusion again.
+// A pass that reads the value of a size must therefore call note(). A pass that asks a yes/no
+// question should note an expression that has few different values, such as `t % 4` instead of `t`.
+// The record then holds for more runs.
 class SizeReads {
  public:
   // While the object exists, calls of note() in this thread add to `reads`, which must outlive the

@@ -15,7 +15,7 @@ namespace heddle {
 // repeats this until no further symbol gets a value. A symbol gets no value in these cases:
 //  - It occurs more than once in the extent.
 //  - It is a factor of a product, and the other factor is 0 or negative.
-//  - The value would be negative or not an integer.
+//  - The value would be negative, not an integer, or too large for 64 bits.
 //  - It is `rank`, `ranks` or a symbol of a mesh (`@m.x`). The job defines these symbols.
 //  - It is the value of an input (`%n`).
 void solveSizes(const std::vector<std::pair<Size, int64_t>>& extents, SizeBindings& known);

@@ -36,7 +36,7 @@ class FileDescriptor {
 // A regular file, open for reading.
 struct RegularFile {
   FileDescriptor file;
-  int64_t bytes = 0;
+  int64_t bytes = 0;  // size of the file when it was opened
 };
 
 // Opens a regular file. Refuses folders, named pipes, sockets and devices, also through links,

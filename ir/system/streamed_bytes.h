@@ -27,11 +27,11 @@ inline int64_t bytesOfLastCache() {
 // Returns the number of output bytes from which on a kernel should do this. The environment
 // variable HEDDLE_CPU_STREAM_BYTES sets this number; text that is no positive number is ignored.
 // Without the variable, the function returns the size of the last-level cache, because this cache
-// cannot keep a larger output for the next reader. With fewer than four CPUs, this size is the
-// largest number, and kernels stream nothing. The cores, and not the memory, then limit the speed:
-// on one core of an AMD EPYC 9005, a gelu took 1.2 times as long with streaming as without. Every
-// new plan calls this function once per kernel, so the function asks the system for the cache only
-// at the first call.
+// cannot keep a larger output for the next reader. With fewer than four CPUs, the function returns
+// the largest number, so kernels stream nothing. The reason: the cores, and not the memory, then
+// limit the speed; on one core of an AMD EPYC 9005, a gelu took 1.2 times as long with streaming as
+// without. Every new plan calls this function once per kernel, so the function asks the system for
+// the cache only at the first call.
 inline int64_t leastStreamedBytes() {
   static const int64_t last_cache = bytesOfLastCache();
   if (const char* given = std::getenv("HEDDLE_CPU_STREAM_BYTES")) {

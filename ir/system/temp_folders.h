@@ -7,9 +7,9 @@
 
 namespace heddle {
 
-// A temporary folder that is removed even if the process that created it is killed. The creating
-// process holds a lock on the folder while it runs. Other processes of the same user remove folders
-// without a lock (removeUnlockedFolders()).
+// Temporary folders that do not remain if the process that created them is killed. The creating
+// process holds a lock on each of its folders while it runs. Other processes of the same user
+// remove the folders that nobody has locked (removeUnlockedFolders()).
 
 struct LockedFolder {
   std::string path;

@@ -13,8 +13,9 @@ namespace heddle {
 
 // Rules for meshes and types that a user declares. The parsers of the text form and
 // host::ProgramBuilder (host/builder/program_builder.h) share them, so both report an error in the
-// same words. Each function whose name ends with Violation, and MeshAxisUse::use(), returns "" if
-// the declaration keeps the rule. Otherwise it returns the text of the error, without a position.
+// same words. Each function whose name ends with Violation, except inputOrderViolation(), and
+// MeshAxisUse::use() return "" if the declaration keeps the rule. Otherwise they return the text of
+// the error, without a position.
 
 // Checks whether `axis` may follow the axes that the mesh already has.
 std::string meshAxisViolation(const DeviceMesh& mesh, MeshAxis axis);
@@ -38,8 +39,8 @@ std::string chunksViolation(int64_t chunks);  // checks the chunks of a Sharding
 // Checks an axis of a tensor with `rank` axes. A negative axis counts from the end.
 std::string logicalAxisViolation(int64_t axis, size_t rank);
 inline const char* const kContiguousOfValue = "contiguous describes inputs only";
-// Returns the error for an input with `needed order=` or `hinted order=`. `prefix` is the word
-// before "order=".
+// Returns the error for an input with `needed order=` or `hinted order=`, which no input may have.
+// `prefix` is the word before "order=".
 std::string inputOrderViolation(const std::string& prefix);
 
 // Checks that a sharding uses only axes of the mesh, and each of them at most once. Call use() for

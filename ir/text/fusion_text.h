@@ -17,8 +17,8 @@ namespace heddle {
 // Exception: parseFusion() refuses a size of more than 1000 operators, which ops can build.
 std::string print(const Fusion& fusion);
 
-// Parses a fusion. Throws UserError "<origin>:<line>:<column>: found 'x', expected y". `origin` is
-// the name of the file.
+// Parses a fusion. Throws UserError if the text is not valid, for example
+// "<origin>:<line>:<column>: found 'x', expected y". `origin` is the name of the file.
 Fusion parseFusion(std::string_view text, std::string_view origin = "<text>");
 
 // Print parts of the text form. The text form of a host program contains the same parts.

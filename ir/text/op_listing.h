@@ -8,8 +8,8 @@ namespace heddle {
 // ops (ir/composite/table.h).
 
 // Returns one line per op with its name, kind, operands, attributes and types. The line of a
-// composite op has a summary instead of types. An operand such as `[b]`, or an attribute such as
-// `[axis=int]`, is optional.
+// composite op has the number of operands instead of their names, and a summary instead of types.
+// An operand such as `[b]`, or an attribute such as `[axis=int]`, is optional.
 std::string listOps();
 
 // Returns the contents of docs/ops.md: rules for all ops, and then one table per kind of op. The

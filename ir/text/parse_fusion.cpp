@@ -377,7 +377,7 @@ class FusionParser {
   const Meshes& meshes_;
   FusionBuilder builder_;
   std::unordered_map<std::string, ValueId> values_;
-  std::unordered_map<std::string, ValueId> scalars_;  // the same values by the symbols of sizes
+  std::unordered_map<std::string, ValueId> scalars_;  // the same values, by their symbols in sizes
   UniqueNames reserved_{1};
 };
 

@@ -79,7 +79,7 @@ Suffix parseSuffix(TokenStream& in, const Meshes& meshes, size_t rank, OrderOf o
 struct ParsedType {
   bool is_scalar = false;
   TensorView tensor;
-  bool user_sharding = false;
+  bool user_sharding = false;  // true: the text has a sharding without the word `inferred`
 };
 ParsedType parseType(TokenStream& in, const Meshes& meshes, OrderOf of);
 

@@ -60,8 +60,9 @@ HostTensor randomBlock(const TensorDesc& desc, uint64_t seed, const std::string&
 // block: the block starts at the index desc.offset and has desc.sizes elements along each axis.
 HostTensor localBlock(const HostTensor& whole, const TensorDesc& desc);
 
-// Copy between a dense tensor of sizes desc.sizes and host memory with the strides of `desc`.
-// packInto() writes to the memory `dst`, and unpackFrom() reads from the memory `src`.
+// packInto() copies the tensor `src`, which has the sizes desc.sizes, to the host memory `dst`,
+// which has the strides of `desc`. unpackFrom() copies in the opposite direction and returns a
+// dense tensor.
 void packInto(void* dst, const TensorDesc& desc, const HostTensor& src);
 HostTensor unpackFrom(const void* src, const TensorDesc& desc);
 

@@ -22,7 +22,7 @@ std::string_view name(MeshAxis axis);  // "x", "y", "z"
 struct DeviceMesh {
   struct Axis {
     MeshAxis axis;
-    int64_t size;  // kFromJob until concretizeMesh() computes it from the size of the job
+    int64_t size;  // kFromJob: concretizeMesh() computes it from the size of the job
     bool operator==(const Axis&) const = default;
   };
   static constexpr int64_t kFromJob = -1;
@@ -69,7 +69,7 @@ std::optional<int64_t> knownDevices(const DeviceMesh& mesh);
 // Sets the size of the kFromJob axis, if there is one, to job_size / product of the other axes.
 // Throws UserError in these cases:
 //  - More than one axis is kFromJob.
-//  - The product of the other axes does not divide job_size.
+//  - There is a kFromJob axis, and the product of the other axes does not divide job_size.
 //  - The mesh has more than kMaxDevices devices, needs more ranks than the job has, or lists a rank
 //    that the job does not have.
 void concretizeMesh(DeviceMesh& mesh, int64_t job_size);

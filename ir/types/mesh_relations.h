@@ -33,7 +33,7 @@ MeshId findMesh(const Meshes& meshes, const DeviceMesh& mesh);
 // A team in which one rank, the root, sends data to all other ranks or receives data from them.
 // DeviceMesh::team() of `mesh` over `axes` gives the ranks of the team.
 struct RootedTeam {
-  DeviceMesh mesh;             // an argument of the function, or a new mesh
+  DeviceMesh mesh;             // a mesh that the caller passed, or a new mesh
   std::vector<MeshAxis> axes;  // mesh axes that the team spans; empty: all
   int root = 0;                // index of the root in the team
 };
@@ -55,11 +55,11 @@ RootedTeam pairTeam(const DeviceMesh& from, const DeviceMesh& to);
 RootedTeam teamWithRoot(const DeviceMesh& mesh, const std::vector<MeshAxis>& list, int64_t root,
                         const DeviceMesh& from, const DeviceMesh& to);
 
-// An axis of extent `extent` is split over the mesh axes in `list`. The last `count` mesh axes
-// split each block of the mesh axes before them into small blocks. Returns whether the small blocks
-// are flat for all sizes. Small blocks are flat if those of one larger block have the same size and
-// follow each other without gaps; only the last ones may be short or empty. The function returns
-// true in two cases:
+// An axis of extent `extent` is split over the mesh axes in `list`. The mesh axes before the last
+// `count` ones split it into large blocks. The last `count` mesh axes split each large block into
+// small blocks. Returns whether the small blocks are flat for all sizes. Small blocks are flat if
+// those of one large block have the same size and follow each other without gaps; only the last
+// ones may be short or empty. The function returns true in two cases:
 //  - At most one of the last `count` mesh axes has more than one device.
 //  - The number of devices along all mesh axes in `list` divides the extent for all sizes.
 // Otherwise a small block in the middle may be short. For example, two mesh axes of two devices

@@ -26,10 +26,10 @@ namespace heddle {
 // `wanted` is the dtype that the caller expects. It only affects how raw bytes and '|u1' are read.
 // The result may have a different dtype, so the caller must check it.
 //
-// Errors: readNpy() throws UserError with the file and the problem. Problems are a dtype that
-// heddle lacks (the message lists the accepted dtypes), truncated data, bytes after the data, and a
-// malformed header. writeNpy() throws UserError if the header would be too long. The functions with
-// a path also throw UserError if the file cannot be opened or written.
+// Errors: readNpy() throws UserError with the file and the problem. Examples of problems are a
+// dtype that heddle lacks (the message lists the accepted dtypes), truncated data, bytes after the
+// data, and a malformed header. writeNpy() throws UserError if the header would be too long. The
+// functions with a path also throw UserError if the file cannot be opened or written.
 HostTensor readNpy(const std::string& path, std::optional<DType> wanted = {});
 HostTensor readNpy(std::istream& in, const std::string& name, std::optional<DType> wanted = {});
 

@@ -14,7 +14,7 @@ void addSource(CLI::App& command, Options& options);       // FILE, and how it i
 void addRanks(CLI::App& command, Options& options);        // --ranks
 void addFile(CLI::App& command, Options& options);         // FILE, how it is compiled, and --ranks
 void addInputs(CLI::App& command, Options& options);       // values of the inputs
-void addPassChecks(CLI::App& command, Options& options);   // checks of the compiler passes
+void addPassChecks(CLI::App& command, Options& options);  // checks and times of the compiler passes
 
 // The functions below add a command with all of its arguments.
 void addRun(CLI::App& app, Options& options);

@@ -14,9 +14,9 @@ class SharedStream;  // host/run/completion.h
 
 namespace heddle::tools {
 
-// Runs y = neg(x) on a large tensor between the timed runs of `heddle bench`, for two reasons. The
-// times give the copy bandwidth of the device. The copy also replaces the contents of every cache
-// that is smaller than the tensor.
+// Runs y = neg(x) on a large tensor. The times give the copy bandwidth of the device. `heddle
+// bench` also copies before each run of a program, because the copy replaces the contents of every
+// cache that is smaller than the tensor.
 class CopyRuns {
  public:
   // The copies run on `stream`. The device and the cache must outlive the object.

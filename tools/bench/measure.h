@@ -26,7 +26,7 @@ struct BenchLaunch {
 struct BenchRow {
   host::InstructionIndex instruction = -1;  // -1: all instructions
   std::string text;                         // text of the instruction
-  double seconds = 0;  // of all executions in one run; median over the timed runs
+  double seconds = 0;  // time of all executions in one run; median over the timed runs
   int64_t bytes = 0;   // bytes that all executions in one run read and write
   std::vector<BenchLaunch> launches;
 

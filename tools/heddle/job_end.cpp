@@ -73,9 +73,10 @@ void onEndSignal(int signal) {
   for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
 }
 
-// Ends the process. Only the thread that has set `ends` calls this function. Before it exits, the
-// process waits until this rank has printed a failure or has the status RankState::Failed, and
-// until the other ranks have printed. The waiting is limited by `goodbye`.
+// Ends the process. Only one thread calls this function: the one that has set `ends`, or a thread
+// that it has started. Before it exits, the process waits until this rank has printed a failure or
+// has the status RankState::Failed, and until the other ranks have printed. The waiting is limited
+// by `goodbye`.
 [[noreturn]] void leave(int code) {
   codegen::endChildProcesses();
   comm::JobMonitor* const monitor = job_monitor.load();
@@ -114,7 +115,8 @@ void RankErrors::keep(std::exception_ptr error, int rank, const comm::JobMonitor
 
 // Chooses the cause to throw. If the job monitor names a rank that has reported its own error, this
 // error is the cause. Otherwise the text of the monitor is the cause. The errors of the ranks are
-// then only consequences of the failure that the monitor has detected.
+// then only consequences of the failure that the monitor has detected. If no monitor has detected a
+// failure, the error that was stored first is the cause.
 void RankErrors::rethrow(int ranks) {
   if (errors_.empty()) return;
   if (ranks == 1) std::rethrow_exception(errors_.begin()->second);

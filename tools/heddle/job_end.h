@@ -85,7 +85,7 @@ class WatcherPoll {
 // calls this function.
 void endProcess(int rank, const comm::JobFailure& failure);
 // Prints what the ranks did when a signal told this process to end, and ends the process. All ranks
-// are threads of this process. JobMonitorOptions::on_failure calls this function.
+// must be threads of this process. JobMonitorOptions::on_failure calls this function.
 void endBySignal(int ranks, const comm::JobFailure& failure);
 // Prints `reason`, the error of this rank, and ends the process.
 [[noreturn]] void endFailedProcess(const comm::JobMonitor& monitor, const std::string& reason,

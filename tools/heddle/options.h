@@ -18,7 +18,7 @@ struct Options {
   int ranks = 0;  // ranks in this process; 0: one rank, or all ranks of an mpirun job
   std::vector<std::string> set;    // sizes and scalars, such as t=16 and S0=2.5
   std::vector<std::string> input;  // tensors in files, such as T4=x.npy
-  // names of inputs whose memory a run may reuse
+  // Names of inputs whose memory a run may reuse.
   std::vector<std::string> donate;
   std::string output_dir;     // folder for the outputs; empty: outputs are not written
   uint64_t seed = 0;          // seed of random inputs
@@ -30,7 +30,7 @@ struct Options {
   bool roofline = false;      // bench: compare with a copy of the same bytes
   bool csv = false;
   bool json = false;
-  bool verify = true;
+  bool verify = true;              // verify the compiled host program
   std::string overlap = "auto";    // off, auto or a number of chunks
   std::vector<std::string> skip;   // names of passes to skip
   std::vector<std::string> force;  // candidates of kernels, such as k3=2
@@ -50,9 +50,9 @@ struct Options {
   std::string export_file;         // tune: file for the choices
   bool check_numerics = false;     // report the first instruction that wrote NaN or infinity
   int64_t memory_limit = 0;        // bytes of each rank's CPU device; 0: no limit
-  std::string stage = "all";
-  std::string format = "text";
-  std::string dump_dir;  // folder for the parts of a dump; empty: stdout
+  std::string stage = "all";       // dump: the stage to show
+  std::string format = "text";     // dump: text, dot or json
+  std::string dump_dir;            // folder for the parts of a dump; empty: stdout
   bool markdown = false;
 };
 

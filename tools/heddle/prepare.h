@@ -41,8 +41,8 @@ void applyForced(host::Program& program, const std::vector<std::string>& force);
 // `ranks` ranks cannot have the fault.
 host::InjectedFault faultOf(const std::string& spec, int ranks);
 // Throws UserError if the program has no instruction with the index in `fault`, or if the rank in
-// `fault` issues nothing for it. Call this on all ranks before anything runs, so that all ranks
-// reject an invalid fault.
+// `fault` issues nothing for this instruction. Instructions are counted after all calls are
+// inlined. Call this on all ranks before anything runs, so that all ranks reject an invalid fault.
 void checkInjected(const host::InjectedFault& fault, const host::Program& program,
                    const SizeBindings& sizes, int ranks);
 

@@ -22,8 +22,8 @@ struct Report {
   std::vector<Gathered> outputs;
   // Per output: the tensor whose memory the output shares, for example "input %x"; empty: none.
   std::vector<std::string> aliased;
-  // Per output: the tensor that rank 0 holds. TensorDesc::held is false if rank 0 is not in the
-  // mesh of the output.
+  // Per output: the descriptor of the tensor that rank 0 holds. TensorDesc::held is false if rank 0
+  // is not in the mesh of the output.
   std::vector<TensorDesc> descs;
   std::vector<double> seconds;  // time of each timed run, including the work of the device
   double prepare_seconds = 0;   // time of the first run, which plans, compiles and runs

@@ -67,7 +67,7 @@ std::vector<InputSpec> inputsOf(const Source& source);
 
 // The values of --set, divided into sizes and scalars.
 struct Settings {
-  // Also contains the file's defaults for sizes that --set does not name, and the values of inputs
+  // The sizes that --set gives, the file's defaults for all other sizes, and the values of inputs
   // that occur in sizes or offsets (`%n`).
   SizeBindings sizes;
   std::map<std::string, Scalar> scalars;  // by input name
@@ -91,7 +91,7 @@ struct Inputs {
   // they may depend on the number of ranks.
   std::vector<HostTensor> tensors;
   std::vector<Scalar> scalars;  // per input; unused for tensors
-  SizeBindings sizes;           // also contains the sizes that the .npy files determine
+  SizeBindings sizes;           // Settings::sizes, and the sizes that the .npy files determine
   uint64_t seed = 0;
 };
 Inputs makeInputs(const Source& source, const Options& options);

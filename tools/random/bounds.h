@@ -22,13 +22,13 @@ namespace heddle::random {
 //     where, ...) adds nothing, because IEEE 754 defines its result.
 //   * Every other pointwise op adds kOpUlps units in the last place of the type in which the op
 //     computes. It also adds the change of the result if the operands change by kOperandUlps units.
-//     An op whose text in the op table consists of several operations adds two units of its largest
-//     operand too, because intermediate terms may cancel.
+//     An op whose text in the op table consists of several operations also adds two units of its
+//     largest operand, because intermediate terms may cancel.
 //   * The bounds of a pointwise op whose operands have e > 0 are found by sampling. The op is
 //     evaluated in f32 or double, without rounding to its result type, with each operand at v, v -
-//     e and v + e. If zero, the nearest integer or a sample of another operand is between v - e and
-//     v + e, it is used as a further sample. The bound is the largest distance of a result from the
-//     result for the values v.
+//     e and v + e. Further samples are zero, the nearest integer, and the samples of the other
+//     operands, as far as they are between v - e and v + e. The bound is the largest distance of a
+//     result from the result for the values v.
 //   * fmod and remainder jump where the quotient passes an integer. If the quotient may pass an
 //     integer, any value between 0 and the divisor is possible.
 //   * Both ends of the range of possible results are rounded to the dtype of the result. Results of

@@ -30,9 +30,12 @@ struct FusionCase {
 struct GeneratorOptions {
   int min_ops = 5;
   int max_ops = 60;
-  bool layouts = true;          // true: inputs need not be dense, row-major or aligned
-  std::vector<OpKind> without;  // kinds of ops that are not used
-  bool wild_casts = true;       // true: NaN, infinities and large values may be cast to integers
+  bool layouts = true;  // true: inputs need not be dense, row-major or aligned
+  // Kinds of ops that the generator does not choose. Helper ops may still have these kinds: for
+  // example, an iota may compute the index of a take. Only the kinds that heddle-fuzz --without
+  // accepts have an effect.
+  std::vector<OpKind> without;
+  bool wild_casts = true;  // true: NaN, infinities and large values may be cast to integers
   // true: matrix products may have the activation gelu. The gelu of cuBLASLt is less exact than the
   // bounds (tools/random/bounds.h) require.
   bool gelu_products = true;

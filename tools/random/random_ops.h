@@ -16,7 +16,7 @@ struct OpContext {
   const SizeBindings& sizes;
   const std::vector<Size>& extents;  // for new axes
   const IdVector<ValueId, std::shared_ptr<const Bounded>>& values;
-  const std::vector<OpKind>& without;  // kinds of ops that are not used
+  const std::vector<OpKind>& without;  // GeneratorOptions::without
   bool gelu_products = true;           // true: matrix products may have the activation gelu
 };
 
@@ -28,8 +28,7 @@ class OpMaker {
   OpMaker(FusionBuilder& builder, Choices& choices, const OpContext& context)
       : b_(builder), choices_(choices), context_(context) {}
 
-  // Adds an op. If the random choices do not fit, it returns false or throws a UserError of
-  // FusionBuilder.
+  // Adds an op. If the random choices do not fit, it returns false or throws UserError.
   bool make();
   // Returns whether make() can add this op.
   static bool knows(const OpDef& op);

@@ -83,9 +83,9 @@ class Reducer {
     return ids;
   }
 
-  // Turns many computed values into inputs in one step: first the first half of them, then up to
-  // 3/4 of the remaining values, then up to 7/8. A long fusion thus becomes short after a few
-  // tries.
+  // Turns many computed values into inputs in one step: half of them, then up to 3/4 of the
+  // computed values that remain, then up to 7/8 of those that remain after that. A long fusion thus
+  // becomes short after a few tries.
   void cutHalves() {
     for (size_t parts = 2; parts <= 8; parts *= 2) {
       const std::vector<ValueId> ids = computed();

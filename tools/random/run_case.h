@@ -39,7 +39,8 @@ CaseResult compareAll(const Fusion& fusion, const std::vector<HostTensor>& got,
 // - Segmentation puts each expression into at most one group (segment), and orders the groups so
 //   that they can run. The groups give the same results as the fusion.
 // - Lowering gives a host program that host::verify() accepts, and whose text stays the same after
-//   parsing and printing. A run on the null device succeeds.
+//   parsing and printing. A run on the null device (host/device/null), which computes nothing,
+//   succeeds.
 std::string checkWithoutDevice(const FusionCase& fusion_case);
 
 }  // namespace heddle::random

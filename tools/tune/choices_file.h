@@ -12,8 +12,9 @@ namespace heddle::tools {
 using Choices = std::map<std::string, std::string>;
 
 // Converts choices to the text of a file and back. The first line is "heddle choices 1". Each other
-// line has a key and parameters, or is empty or a comment that begins with '#'. printChoices() adds
-// `comment` as a comment. parseChoices() throws UserError that names `origin` and the line.
+// line has a key and parameters. Empty lines and lines that begin with '#' are ignored.
+// printChoices() adds `comment` as a comment. parseChoices() throws UserError that names `origin`
+// and the line.
 std::string printChoices(const Choices& choices, std::string_view comment);
 Choices parseChoices(std::string_view text, std::string_view origin);
 

@@ -10,8 +10,8 @@
 namespace heddle::tools {
 
 // Compiles kernels on a separate thread, while the caller measures other kernels. The image cache
-// `images` then contains the images. If the caller requests an image that the thread is compiling,
-// the cache makes the caller wait.
+// `images` then contains the images, that is, the compiled kernels. If the caller requests an image
+// that the thread is compiling, the cache makes the caller wait.
 class CompileAhead {
  public:
   // The thread compiles the sources of one kernel together, one kernel after another. It ignores

@@ -23,8 +23,9 @@ namespace heddle::tools {
 
 // Runs the candidates (variants) of one kernel alone, on random inputs with the sizes and strides
 // of `kernel`, a launch in the program. Every output has its own memory here, even if the program
-// stores it in an input. An object allocates the operands and the largest workspace. It also
-// allocates a block, which run() writes to flush the caches (256 MiB on a GPU, 32 MiB on a CPU).
+// stores it in an input. An object allocates the operands, and the largest workspace (temporary
+// memory) that a candidate needs. It also allocates a block of memory, which run() writes to flush
+// the caches (256 MiB on a GPU, 32 MiB on a CPU).
 class KernelRuns final : public CandidateTimer {
  public:
   // `all` are the candidates. `orders` has the reductionOrder() of each candidate

@@ -48,7 +48,7 @@ struct TunedKernel {
 // stored choice whose candidates have different predicted times (areDifferent()).
 enum class Measured : uint8_t { All, Unknown, Different };
 
-// A choice with its key.
+// The parameters of a chosen candidate, with the key of its kernel (host::choiceKey()).
 struct KeyedChoice {
   std::string key;
   std::string parameters;

@@ -20,15 +20,17 @@ int tuneCommand(const Options& options);
 // Adds --tune, --choices and --choices-only.
 void addChoices(CLI::App& command, Options& options);
 // Returns the choices in the file of --choices, or no choices without --choices. Throws UserError
-// if these options contradict each other or the device, or if the file is wrong.
+// if the options of addChoices() contradict each other or the device, or if the file cannot be read
+// or parsed.
 Choices givenChoices(const Options& options);
 
-// Returns the choices for a rank: the candidate that each of its kernels must use. With --tune=off,
-// returns `given`. With --tune=auto or --tune=full, rank 0 tunes the kernels of all ranks, stores
-// the new choices, and sends all choices to the other ranks. A rank with another device than rank 0
-// then tunes again. It chooses only among candidates whose results are bitwise equal to the results
-// of the choices from rank 0. With --tune=auto, the choices in `given` count as stored choices. All
-// ranks must call this function. If --tune is not off, the function communicates once.
+// Returns the choices for a rank: for each known key of a kernel (host::choiceKey()), the candidate
+// that the kernel must use. With --tune=off, returns `given`. With --tune=auto or --tune=full, rank
+// 0 tunes the kernels of all ranks, stores the new choices, and sends all choices to the other
+// ranks. A rank with another device than rank 0 then tunes again. It chooses only among candidates
+// whose results are bitwise equal to the results of the choices from rank 0. With --tune=auto, the
+// choices in `given` count as stored choices. All ranks must call this function. If --tune is not
+// off, the function communicates once.
 Choices choicesForRun(const Rank& rank, const host::Program& program, const SizeBindings& sizes,
                       const Choices& given, const Options& options, codegen::ImageCache& images);
 

@@ -8,12 +8,12 @@ namespace heddle {
 // ir/types/tensor.h). For example, inputs in NHWC order give results in NHWC order through
 // pointwise ops, norms, reductions, cat, and reshapes that keep the channel axis.
 //
-// The pass visits the expressions once, forward from the inputs. orderAfter()
-// (ir/passes/orders/followed_order.h) has the rules for one expression. When the pass visits an
-// expression, the operands already have their final orders.
-//  - The order of an input is its observed layout. In a job of one rank, heddle observes the
-//    layouts of each run. In a job of several ranks, the passes see only the layouts that the text
-//    of the fusion states, because all ranks must have the same program.
+// The pass visits the expressions once, forward from the inputs. When the pass visits an
+// expression, the operands already have their final orders. orderAfter()
+// (ir/passes/orders/followed_order.h) has the rules for one expression. The other rules are:
+//  - The order of an input is its observed layout (Layout::observed). In a job of one rank, heddle
+//    observes the layouts of each run. In a job of several ranks, the passes see only the layouts
+//    that the text of the fusion states, because all ranks must have the same program.
 //  - A value with a required or needed order, or with a hint of an earlier pass, keeps it. A `set`
 //    without an order follows its operand only if the two already are the same data
 //    (ReshardStep::Kind::Same). The result of every other `set` without an order is row-major.

@@ -10,8 +10,8 @@
 namespace heddle {
 
 // Says why a pass chose a memory order for a value, or why it did not. The passes that choose
-// orders store the list of all notes as an annotation. A value may have several notes: its hint was
-// first chosen and then undone or changed.
+// orders store the list of all notes as an annotation. A value has several notes if its hint was
+// first chosen, and later undone or changed.
 struct OrderNote {
   std::string value;  // the name of the value
   AxisOrder order;    // the order that was chosen, or the hint that was undone
@@ -27,7 +27,7 @@ inline constexpr const char* kOrderAnnotation = "orders";
 void addOrderNotes(Fusion& fusion, const std::vector<OrderNote>& notes);
 
 // Returns where the hint of the value comes from, for example "input %x". Returns "the text" if no
-// note states the origin.
+// note states the origin, because the text of the fusion then states the hint.
 std::string hintOrigin(const Fusion& fusion, ValueId id);
 
 // The memory order of one value, or a hint that was undone.

@@ -22,8 +22,9 @@ class OrderRefusals {
  public:
   explicit OrderRefusals(const Fusion& fusion);
 
-  // Returns "" if the expression that computes the value and all readers of the value accept the
-  // order. Otherwise returns which op refuses it, and why.
+  // Returns "" if the expression that computes the value, and all readers of the value and of its
+  // views, accept the order. Otherwise returns which op refuses it, and why. Requires that the
+  // value is not an input.
   std::string whyNot(ValueId id, const AxisOrder& order) const;
   // Like whyNot(), but asks only the readers.
   std::string whyNotReader(ValueId id, const AxisOrder& order) const;
@@ -33,8 +34,9 @@ class OrderRefusals {
   const IdVector<ValueId, std::vector<ExprId>> users_;
 };
 
-// Returns whether the expression is a `set` that copies nothing, and whose result has no required
-// and no needed order.
+// Returns whether the result of the expression is only another name of the operand, in the same
+// memory. The expression is then a `set` that copies nothing, and its result has no required and no
+// needed order.
 bool isOtherName(const Fusion& fusion, const Expression& expr);
 
 }  // namespace heddle

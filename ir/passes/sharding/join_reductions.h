@@ -10,11 +10,11 @@ namespace heddle {
 // + dk wk^T + dv wv^T, where dq, dk and dv are the gradients of q, k and v. After the pass, the
 // gradient of x needs one allreduce instead of three.
 //
-// The pass joins allreduces, or reduce-scatters, that sum over the same ranks. It does not join
-// them if the user requires a memory order for the sum of the results. Only pointwise ops,
-// reductions, matrix products and broadcasts may read this sum. The rounding changes, because the
-// values are added in a different order. The pass runs after insertResharding, which inserts the
-// reductions.
+// The pass joins allreduces, or reduce-scatters, that sum over the same ranks. It joins them only
+// if pointwise ops, reductions, matrix products and broadcasts are the only readers of the sum of
+// the results. The user must not require a memory order for this sum. The rounding changes, because
+// the values are added in a different order. The pass runs after insertResharding, which inserts
+// the reductions.
 Fusion joinReductions(Fusion fusion);
 
 }  // namespace heddle

@@ -31,7 +31,7 @@ struct ReshardMove {
 inline constexpr const char* kReshardingAnnotation = "resharding";
 
 // Returns one line per move and one line per alternative, or "" if nothing was moved. For example:
-//   %y: partial(sum: x) -> shard(@m): allreduce over x (98304 bytes)
+//   %y: shard(@m) partial(sum: x) -> shard(@m): allreduce over x (98304 bytes)
 //       or reduce_scatter of axis 0 over x, allgather of axis 0 over x (98304 bytes)
 std::string dumpResharding(const Fusion& fusion);
 

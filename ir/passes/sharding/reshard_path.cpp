@@ -267,7 +267,7 @@ ReshardPaths::Path ReshardPaths::find(const TensorView& tensor, const Sharding& 
     NodeId previous;  // invalid for the start node
   };
   IdVector<NodeId, Node> nodes;
-  using Entry = std::tuple<double, int, NodeId>;  // cost(), steps, node; ties: lower node
+  using Entry = std::tuple<double, int, NodeId>;  // sum of cost(), steps, node
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
   queue.emplace(0.0, 0, nodes.push_back({from, NodeId()}));
   std::set<Key> done;

@@ -31,7 +31,7 @@ class ReshardPaths {
   // Returns the path of steps (ir/analysis/reshard_step.h) that moves the fewest bytes. No step of
   // the path is Compound. If several paths move equally many bytes, the path with the fewest steps
   // is taken. The remaining ties are broken by a fixed order of the steps: steps within a mesh come
-  // before steps to another mesh. Neither sharding may have a stream split.
+  // before steps to another mesh. Neither `from` nor `to` may have a stream split.
   Path find(const TensorView& tensor, const Sharding& from, const Sharding& to) const;
 
   // Returns alternatives to the path of find(). For each first step that find() did not take, the
@@ -45,8 +45,8 @@ class ReshardPaths {
   // extents, the one with the wider dtype therefore always has more bytes.
   double nonemptyBytes(const TensorView& tensor) const;
   // Records that a decision of the caller depended on the extents of the tensor (SizeReads in
-  // ir/sizes/size_reads.h). The path of find() needs no record. All its costs are proportional to
-  // the bytes of the tensor, so the cheapest path does not depend on the extents.
+  // ir/sizes/size_reads.h). A call of find() needs no record: all costs that it compares are
+  // proportional to the bytes of the tensor, so the cheapest path does not depend on the extents.
   void noteRead(const TensorView& tensor) const;
   // Returns the extent with the default sizes of the fusion, or nullopt if one of its symbols has
   // no default.

@@ -6,8 +6,8 @@
 
 namespace heddle {
 
-// Returns, for each value and logical axis, whether the user asked for this axis to be sharded.
-// This is true in two cases:
+// Returns, for each value and logical axis, whether the user asked for this axis to be sharded. An
+// entry is true in two cases:
 //  - The user wrote a sharding of the value that splits the axis.
 //  - The user wrote no sharding of the value, but asked for the corresponding axis of an operand to
 //    be sharded. In addition, the expression can be split along this axis

@@ -47,15 +47,15 @@ struct Attention {
   }
 };
 
-// Finds the attentions of a fusion and their backwards, in the order of the fusion. A forward is a
-// softmax in the form that ir/composite/attention.cpp writes, followed by a matrix product. A
-// backward is the gradient of this softmax and matrix product. Attention::why_not is empty if all
-// of these conditions are true:
+// Finds the attentions of a fusion and their backwards, in the order of their softmaxes in the
+// fusion. A forward is a softmax in the form that ir/composite/attention.cpp writes, followed by a
+// matrix product. A backward is the gradient of this softmax and matrix product. Attention::why_not
+// is empty if all of these conditions are true:
 //  - Operands and results have the same type, f16 or bf16, and at most two axes before tokens
 //    and width.
 //  - The mask, if there is one, is the causal mask. The scale is a constant or 1 / sqrt(width).
 //  - No axis is broadcast. The axes tokens and width are not sharded. The other axes have the same
-//    sharding in all operands and results.
+//    sharding in all operands and results, and none of these is partial.
 //  - No expression outside of the attention reads an intermediate value, and no intermediate value
 //    is an output of the fusion.
 //  - For a backward: the fusion computes all three results, and gqa is false.

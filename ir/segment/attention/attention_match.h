@@ -68,8 +68,8 @@ class AttentionMatch {
   // Checks the types, ranks, axes and shardings of operands and results. Returns the reason
   // why no library can compute the attention, or "" if a library may.
   std::string whyNotIndexed() const;
-  // Sorts Attention::exprs, and sets Attention::why_not if an expression outside of the attention
-  // reads an intermediate value. Call this last.
+  // Sorts Attention::exprs. Sets Attention::why_not if the fusion returns an intermediate value, or
+  // if an expression outside of the attention reads one. Call this last.
   void finish();
 
   const Fusion& fusion_;
