@@ -17,8 +17,8 @@ namespace heddle::codegen {
 struct EntryNumbers {
   Space space;
   Schedule schedule;
-  int64_t reduced_count = 1;  // FrameNumbers::reduced_count
-  int64_t squares = 0;        // FrameNumbers::squares
+  int64_t reduced_count = 1;  // number of elements that an average combines
+  int64_t squares = 0;        // number of squares, as in FrameNumbers::squares
   int64_t grid = 1;           // LaunchStage::grid
   int32_t grid_y = 1;
   int32_t block = 1;          // LaunchStage::block
@@ -33,7 +33,7 @@ struct EntryNumbers {
   FrameNumbers frame() const { return {space, schedule, reduced_count, squares}; }
 };
 
-// Everything about a kernel that depends on the shapes of its operands.
+// The properties of a kernel that depend on the shapes of its operands.
 struct KernelNumbers {
   // The yes/no facts about the shapes, and the schedules. Kernels of a segment with equal facts
   // have equal texts and equal layouts of arguments (StageLayout).

@@ -49,9 +49,10 @@ class PiecePlanner {
  private:
   // The sweeps of this piece. Each sweep is a piece.
   struct Children;
-  // The row part and the columns of a piece with column reductions (codegen/families/columns.h).
+  // The facts that decideTogether() keeps about a piece with column reductions
+  // (codegen/families/columns.h).
   struct ColumnParts;
-  // The plan of the piece with joint reductions (codegen/plan/joint.h).
+  // The facts that decideRows() keeps about the piece with joint reductions (codegen/plan/joint.h).
   struct Joined;
   template <class Value>
   using ByClasses = std::vector<std::pair<std::string, Value>>;  // key: result of appendClasses()

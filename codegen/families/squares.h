@@ -35,8 +35,8 @@ struct SquarePlan {
 // - The space has a reduced axis.
 // - No tensor needs an exchange: along some axis, each output is contiguous, and each input is
 //   contiguous or does not change.
-// - No two axes suit squares: an axis is shorter than 16 elements, an output is contiguous along
-//   neither axis, or the exchanged tensors are contiguous along different axes.
+// - No two axes suit squares, for example because an axis is shorter than 16 elements, an output is
+//   contiguous along neither axis, or the exchanged tensors are contiguous along different axes.
 std::optional<SquarePlan> planSquares(const Space& space, Target target,
                                       const KernelChoice* choice);
 

@@ -17,10 +17,11 @@ class Divider {
         parts_(segment, analysis, extents),
         values_(rowValuesOf(segment, analysis)) {}
 
-  // Creates the segments of the reductions first, then the segments of outputs along the row, and
-  // last the segments of the other outputs with one element per row. The segment of a reduction
-  // also computes the values per row that depend on it, so that later sweeps need not compute them
-  // for each element. No segment reads an input whose memory an earlier segment has overwritten.
+  // Creates the segments of the reductions first. The segment of a reduction also computes the
+  // values per row that depend on it, so that later sweeps need not compute them for each element.
+  // It stores the outputs among these values for which storedEarly() permits it. Then come the
+  // segments of outputs along the row, and last the segments of all remaining outputs. No segment
+  // reads an input whose memory an earlier segment has overwritten.
   Sweeps run() {
     Sweeps sweeps;
     std::set<ValueId> stored;  // outputs of earlier segments

@@ -65,9 +65,9 @@ struct Sweeps {
   std::vector<ValueId> temporary_values;  // per temporary: the value of the complete segment
 };
 
-// Divides a segment into sweeps. Each sweep becomes one or several segments. The segments that
-// store outputs come last, because an output may have the memory of an input, and no segment may
-// read an input that an earlier segment has overwritten.
+// Divides a segment into sweeps. Each sweep becomes one or several segments. An output may have the
+// memory of an input, and no segment may read an input that an earlier segment has overwritten. A
+// segment therefore stores an output only if later segments do not read such an input.
 Sweeps divideIntoSweeps(const Fusion& segment, const Analysis& analysis,
                         const AxisExtents& extents);
 

@@ -25,9 +25,9 @@ std::vector<ValueId> generatedValues(const Fusion& segment);
 // except `widths` are set.
 std::vector<ValueId> findGenerated(const Fusion& segment, const Analysis& analysis);
 
-// Returns the sizes of a run. Requires that generatedValues(segment) have no sharding. The function
-// takes the values of symbols from the descriptors of the operands. Each symbol in the sizes of a
-// generated value or in a width must therefore be the size of an operand's axis.
+// Returns the RunSizes for operands with these descriptors. Requires that generatedValues(segment)
+// have no sharding. The function takes the values of symbols from the descriptors. Each symbol in
+// the sizes of a generated value or in a pad width must therefore be the size of an operand's axis.
 RunSizes unshardedSizes(const Fusion& segment, const std::vector<TensorDesc>& inputs,
                         const std::vector<TensorDesc>& outputs);
 

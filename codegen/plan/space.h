@@ -28,9 +28,9 @@ struct SpaceTensor {
   // in elements. A part is one of Schedule::splits ranges, or one of the parts of rows whose column
   // sums are stored separately (ColumnSums in codegen/tile/program.h).
   int64_t part_stride = 0;
-  // Not negative: the kernel adds the elements to this accumulator of a column reduction
-  // (TileProgram::columns). It stores the sums of each part in the workspace. `operand` is then an
-  // output that has no memory. -1: the tensor is an ordinary tensor.
+  // Not negative: the kernel does not store the elements. It combines them with the column
+  // accumulator of this number (TileProgram::columns), and stores the sums of each part in the
+  // workspace. `operand` is then an output that has no memory. -1: an ordinary tensor.
   int column = -1;
   int32_t alignment = kFullAlignment;  // alignment of the first element, in bytes
 
@@ -67,7 +67,7 @@ struct Space {
   std::vector<SpaceTensor> tensors;
   IdVector<CoordinateId, SpaceCoordinate> coordinates;  // in the order of Analysis::coordinates
   std::vector<IndexedTensor> indexed;                   // in the order of the segment's inputs
-  AxisNumbers widths;                                   // values of Analysis::widths
+  AxisNumbers widths;  // values of the pad widths in Analysis::widths
 
   int64_t keptCount() const;     // number of elements along the kept axes
   int64_t reducedCount() const;  // number of elements along the reduced axes; 1 without reductions
