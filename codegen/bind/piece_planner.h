@@ -89,7 +89,7 @@ class PiecePlanner {
   const Target target_;
   const std::vector<ExprId> columns_;
   const bool several_sweeps_;
-  const int64_t ops_;  // opsOf()
+  const int64_t ops_;  // result of opsOf(segment_)
   std::optional<LoopTensors> loops_;
   ByClasses<RowDemands> demands_;
   ByClasses<bool> squares_fit_;

@@ -20,7 +20,7 @@ struct ImageKey {
   std::string text;
   std::string stem;
   Target target;
-  std::vector<std::string> entries;  // KernelSource::entries
+  std::vector<std::string> entries;  // names of the entry points in the image
 };
 
 // The images in the folder of an ImageCache (codegen/compile/image_cache.h). If the folder violates

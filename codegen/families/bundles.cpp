@@ -283,7 +283,7 @@ class CudaBundles {
   const RowDemands& demands_;
   const KernelChoice* const choice_;
   const int64_t length_;  // elements of a row
-  const int64_t vector_;  // RowLayout::vector
+  const int64_t vector_;  // rows of a bundle (RowLayout::vector)
 };
 
 // Returns the number of elements of each array. It is rounded up, so that similar sizes have the

@@ -106,7 +106,7 @@ void loopOverRows(const Space& space, const RowDemand& demand, RowCandidate& can
 // How rows are divided into vectors.
 struct Vectors {
   int64_t length = 1;    // elements of a vector
-  bool shifted = false;  // RowLayout::shifted
+  bool shifted = false;  // as RowLayout::shifted
 };
 
 // Returns the bytes of the largest element along a row.
@@ -146,8 +146,8 @@ bool hasShortShiftedRows(const Space& space) {
          rows.keptCount() >= kFewRows && vectorsOf(rows, 1, false).length == 1;
 }
 
-// Returns whether the kernel reads each row once. Column sums keep their loads in a loop of their
-// own, which does not stream.
+// Returns whether RowLayout::streams suits the candidate: the kernel reads each row once, and has
+// neither bundles nor column sums.
 bool readsRowsOnce(const RowCandidate& candidate, Target target) {
   return target == Target::Cuda && !candidate.looped && !candidate.layout.bundled &&
          candidate.layout.column_threads == 0;

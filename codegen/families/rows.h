@@ -12,8 +12,7 @@ namespace heddle::codegen {
 
 // The family of kernels that process rows. A *row* consists of the elements along the reduced axes,
 // at one index along the other axes. A *sweep* is one pass over the elements of a row (rule 4 of
-// ir/analysis/kernel_rules.h). The family serves two kinds of segments,
-// and others if a choice asks for it:
+// ir/analysis/kernel_rules.h). Without a choice, the family serves two kinds of segments:
 // - Segments that reduce rows and use the results along the same rows, such as softmax and
 //   layer_norm. A row that fits on the chip (Cuda: in registers or shared memory; Cpp: in arrays of
 //   a thread) is read once. A longer row is read once per sweep. If the elements of a row are far
@@ -23,10 +22,10 @@ namespace heddle::codegen {
 //   addresses, for example because the rows have an odd length. The threads of a row then read
 //   vectors that begin at aligned addresses (RowLayout::shifted).
 //
-// A kernel of the first kind may also combine the elements of each *column* over all rows, for
-// example for the gradient of a bias (codegen/families/columns.h). SpaceTensor::column marks the
-// tensors whose elements it combines. Below, `columns` has one accumulator per such tensor, and
-// SpaceTensor::column is an index into it.
+// A kernel of rows may also combine the elements of each *column* over all rows, for example for
+// the gradient of a bias (codegen/families/columns.h). SpaceTensor::column marks the tensors whose
+// elements it combines. Below, `columns` has one accumulator per such tensor, and
+// SpaceTensor::column is an index into `columns`.
 
 // Returns whether the segment needs several sweeps over its rows.
 bool needsSeveralSweeps(const Fusion& segment, const Analysis& analysis);

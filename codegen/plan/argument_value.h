@@ -15,13 +15,13 @@ struct ArgumentValue {
   enum class Kind : uint8_t {
     Late,           // a pointer or scalar, which a run writes; 0 until then
     Other,          // a number that valueOf() cannot compute
-    KeptItems,      // keptItems()
-    ReducedItems,   // reducedItems()
+    KeptItems,      // items along the kept axes
+    ReducedItems,   // items along the reduced axes
     LaneExtent,     // elements along the lane axis
-    Chunk,          // Schedule::chunk
-    ItemsPerTile,   // Schedule::items_per_tile
-    ReducedCount,   // FrameNumbers::reduced_count
-    Splits,         // Schedule::splits
+    Chunk,          // elements of an item along the lane axis
+    ItemsPerTile,   // items of a tile
+    ReducedCount,   // elements that an average combines
+    Splits,         // ranges of reduced items (Schedule::splits)
     Span,           // reduced items per split
     AxisItems,      // items along `axis`
     AxisInverse,    // the factor and the shift with which a kernel divides by AxisItems
@@ -34,7 +34,7 @@ struct ArgumentValue {
     IndexedOffset,  // Space::indexed[index].offsets[axis]
     IndexedGlobal,  // Space::indexed[index].global[axis]
     AxisExtent,     // extent of the space along `axis`
-    Squares,        // FrameNumbers::squares
+    Squares,        // number of squares
     Width,          // Space::widths[index]
     Streams,        // Cpp: 1 if stores of outputs should bypass the caches, otherwise 0
   };

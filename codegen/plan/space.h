@@ -79,7 +79,7 @@ struct Space {
 struct AxisExtents {
   AxisNumbers extents;
   AxisNumbers offsets;
-  AxisNumbers widths;  // RunSizes::widths
+  AxisNumbers widths;  // values of the pad widths, as in RunSizes
 };
 
 // Reads the extents of the axes from the descriptors of the operands. RunSizes::generated gives the
