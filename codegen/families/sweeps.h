@@ -62,7 +62,7 @@ void appendSweep(KernelPlan& plan, const SweepSegment& sweep,
 struct Sweeps {
   std::vector<SweepSegment> segments;     // in the order in which they must run
   std::vector<TensorDesc> temporaries;    // dense, one element per row
-  std::vector<ValueId> temporary_values;  // per temporary: the value of the complete segment
+  std::vector<ValueId> temporary_values;  // per temporary: its value in the complete segment
 };
 
 // Divides a segment into sweeps. Each sweep becomes one or several segments. An output may have the

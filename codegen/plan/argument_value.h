@@ -52,8 +52,8 @@ struct FrameNumbers {
   int64_t squares = 0;    // number of squares (codegen/tile/program.h); 0: no program of squares
 };
 
-// What the arguments of one launch (LaunchStage::args) contain. All launches of one kernel text
-// have equal layouts, and differ only in the numbers that the arguments contain.
+// What the arguments of one launch (LaunchStage::args) contain. Kernels with equal texts have equal
+// layouts. Only the numbers in their arguments differ.
 struct StageLayout {
   // The argument struct of one *entry*: of an entry point, or of one part of a shared launch
   // (`first`). The entries of all launches of a kernel are numbered together.

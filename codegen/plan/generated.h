@@ -46,9 +46,9 @@ class PartSizes {
   RunSizes of(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents) const;
 
  private:
-  std::vector<ValueId> values_;    // generated values of the segment
+  std::vector<ValueId> values_;    // Analysis::generated of the part, as values of the segment
   std::vector<size_t> generated_;  // their indices in Analysis::generated of the segment
-  std::vector<size_t> widths_;     // indices in Analysis::widths of the segment
+  std::vector<size_t> widths_;  // the part's widths, as indices in Analysis::widths of the segment
 };
 
 // Returns PartSizes::of(segment, analysis, extents).

@@ -18,8 +18,8 @@ using AxisNumbers = boost::container::small_vector<int64_t, 6>;
 // A tensor as the loops of one kernel access it, with one stride per axis of the iteration space.
 // If the tensor does not have an axis of the space, its stride along this axis is 0.
 struct SpaceTensor {
-  int operand = 0;  // index into the inputs of the segment followed by its outputs;
-                    // or LaunchStage::kWorkspace
+  // Index into the inputs and then the outputs of the segment; or LaunchStage::kWorkspace.
+  int operand = 0;
   DType dtype = DType::F32;
   bool output = false;
   AxisNumbers strides;  // elements, per axis of the space
@@ -111,7 +111,8 @@ bool isAligned(const Space& space, size_t axis, int32_t width);
 
 // Returns whether lanes should run along the innermost reduced axis. The alternative is the
 // innermost kept axis. Each tensor votes for the axis along which it has the smaller stride, with
-// its number of bytes as weight. If no tensor has the reduced axis, only the kept extent counts.
+// its number of bytes as weight. If no tensor has the reduced axis, or if the votes are equal, only
+// the kept extent counts.
 bool lanesAlongReduced(const Space& space);
 
 // Returns whether loads may have to wait for indices that are loaded before them.

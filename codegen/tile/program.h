@@ -142,7 +142,7 @@ struct RowLayout {
   // Cuda: if above 0, the tiles along the row that LoadTile statements load are in dynamic shared
   // memory, not in registers. They take this many bytes. Each thread accesses only its own vectors.
   int32_t shared_bytes = 0;
-  int64_t capacity = 0;  // Cpp: elements of the arrays that hold tiles; 0: there are no such tiles
+  int64_t capacity = 0;  // Cpp: elements of an array that holds a tile; 0: no array holds a tile
   // Cuda: the number of blocks, if the program has column sums or divided rows. With column sums,
   // each block processes several groups of `rows` rows, one after another. 0: each block processes
   // one group.
