@@ -18,7 +18,7 @@ struct LaunchWork {
   int64_t exchanges = 0;     // Cuda: how often the threads of a block exchange results
   double bytes = 0;          // bytes that the launch moves if it accesses each element once
   double again_bytes = 0;    // bytes that later sweeps over the same rows read again
-  double live_bytes = 0;     // bytes per block or tile in a cache, so that it serves again_bytes
+  double live_bytes = 0;     // bytes per block or tile that a cache must hold to serve again_bytes
   double operations = 0;     // operations on all elements, counted as by opsOf()
   // Cpp: additions, each of which waits for the previous addition to the same accumulator.
   double serial_elements = 0;

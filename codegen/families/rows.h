@@ -22,10 +22,11 @@ namespace heddle::codegen {
 //   addresses, for example because the rows have an odd length. The threads of a row then read
 //   vectors that begin at aligned addresses (RowLayout::shifted).
 //
-// A kernel of rows may also combine the elements of each *column* over all rows, for example for
-// the gradient of a bias (codegen/families/columns.h). SpaceTensor::column marks the tensors whose
-// elements it combines. Below, `columns` has one accumulator per such tensor, and
-// SpaceTensor::column is an index into `columns`.
+// If a segment also reduces *columns* (the elements at the same index of all rows), for example for
+// the gradient of a bias, one kernel of rows can compute both (codegen/families/columns.h).
+// SpaceTensor::column marks the tensors whose elements the kernel combines per column. Below,
+// `columns` has one accumulator per such tensor, and SpaceTensor::column is an index into
+// `columns`.
 
 // Returns whether the segment needs several sweeps over its rows.
 bool needsSeveralSweeps(const Fusion& segment, const Analysis& analysis);
