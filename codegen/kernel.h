@@ -13,7 +13,7 @@ namespace heddle::codegen {
 // The language of a kernel. Cuda: for a CUDA GPU. Cpp: C++, for the CPU.
 enum class Target : uint8_t { Cuda, Cpp };
 
-// The alignment of an address that suits every access of a kernel, in bytes.
+// An alignment in bytes: an address with this alignment suits every access of a kernel.
 constexpr int32_t kFullAlignment = 16;
 
 // Returns the largest power of two that divides `address` (in bytes), at most kFullAlignment.

@@ -11,8 +11,8 @@ namespace heddle::codegen {
 
 // The parameters of a kernel candidate (codegen/bind/candidates.h). A choice that a caller passes
 // may name only some of the parameters. The *model* is the set of rules by which planKernel()
-// (codegen/emit/plan_kernel.h) chooses a kernel for the sizes of a run. The model also decides the
-// parameters that a choice does not name.
+// (codegen/emit/plan_kernel.h) chooses a kernel for the sizes of a run. If a choice does not name a
+// parameter, the model decides it.
 struct KernelChoice {
   std::string family;  // such as "loops" or "rows"; empty: the model decides
   std::vector<std::pair<std::string, int64_t>> parameters;

@@ -16,11 +16,10 @@ std::vector<KernelNumbers> candidateNumbers(const Fusion& segment,
                                             const std::vector<int32_t>& alignments,
                                             const RunSizes& run, const std::vector<Candidate>& all);
 
-// Returns a text that names the order in which a kernel adds the elements of its reductions. If two
-// candidates of a segment have equal texts, they apply the same operations to the same elements in
-// the same order, so their results have the same bits. (Only the bits of a NaN may differ.) The
-// text is "" if the kernel has no reductions. Candidates with different texts may still have equal
-// results.
+// Returns a text that names the order in which a kernel adds the elements of its reductions. The
+// text is "" if the kernel has no reductions. If two candidates of a segment have equal texts, they
+// apply the same operations in the same order. Their results then have the same bits. (Only the
+// bits of a NaN may differ.) Candidates with different texts may still have equal results.
 std::string reductionOrder(const KernelNumbers& numbers, Target target);
 
 }  // namespace heddle::codegen

@@ -34,6 +34,7 @@ struct Candidate {
 //   columns   one launch computes rows and sums columns, a second one adds these sums; only one
 //             set of parameters (codegen/families/columns.h)
 //   parts     a segment of several independent parts; only one candidate
+// Rules:
 // - Two candidates with the same source and the same launches are one candidate.
 // - All candidates read and write the operands of the segment, and no other memory except a
 //   workspace. Callers therefore pass the same operands to each candidate. Which outputs may be

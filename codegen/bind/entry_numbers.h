@@ -17,23 +17,25 @@ namespace heddle::codegen {
 struct EntryNumbers {
   Space space;
   Schedule schedule;
-  int64_t reduced_count = 1;  // FrameNumbers::reduced_count
-  int64_t squares = 0;        // FrameNumbers::squares
-  int64_t grid = 1;           // LaunchStage::grid
+  int64_t reduced_count = 1;  // number of elements that an average combines
+  int64_t squares = 0;        // number of squares, as in FrameNumbers::squares
+  // Members of LaunchStage with the same names. `grid` counts only the blocks or tiles of the
+  // entry.
+  int64_t grid = 1;
   int32_t grid_y = 1;
-  int32_t block = 1;          // LaunchStage::block
-  int64_t cleared_bytes = 0;  // LaunchStage::cleared_bytes
+  int32_t block = 1;
+  int64_t cleared_bytes = 0;
   // Only the time model (codegen/bind/launch_work.h) and reductionOrder()
   // (codegen/bind/candidate_numbers.h) use the members below.
   std::optional<RowCandidate> rows = {};  // set: the entry processes rows
-  int32_t shared_bytes = 0;               // LaunchStage::shared_bytes
+  int32_t shared_bytes = 0;               // as LaunchStage::shared_bytes
   int64_t ops = 0;                        // opsOf() of the segment, or of the sweep
   RowSweeps sweeps = {};                  // `reads` is 1 if the kernel holds the row
 
   FrameNumbers frame() const { return {space, schedule, reduced_count, squares}; }
 };
 
-// Everything about a kernel that depends on the shapes of its operands.
+// The properties of a kernel that depend on the shapes of its operands.
 struct KernelNumbers {
   // The yes/no facts about the shapes, and the schedules. Kernels of a segment with equal facts
   // have equal texts and equal layouts of arguments (StageLayout).

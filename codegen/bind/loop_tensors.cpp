@@ -9,8 +9,8 @@ namespace heddle::codegen {
 namespace {
 
 // Returns which tensors of `all` are in `left`. Requires that SpaceTensor::base of each tensor in
-// `left` contains the index of the tensor in `all`. Partial results get the indices from
-// `first_partial` on, in the order of `left`.
+// `left`, except the partial results, contains the index of the tensor in `all`. Partial results
+// get the indices from `first_partial` on, in the order of `left`.
 LoopTensors::Used usedOf(const Space& left, const Space& all, size_t first_partial) {
   LoopTensors::Used used;
   auto partial = static_cast<int>(first_partial);

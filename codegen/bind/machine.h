@@ -16,7 +16,7 @@ struct Machine {
   double cached_per_second = 0;  // the same for bytes that are in the cache
   double cache_bytes = 0;        // Cuda: size of the L2 cache; Cpp: of the caches of one core
   double operations_per_second =
-      0;                      // opsOf() (codegen/bind/launch_work.h), all processors together
+      0;  // as opsOf() (codegen/bind/launch_work.h) counts, all processors together
   double launch_seconds = 0;  // a launch of a kernel that does nothing
   // Cuda only.
   double load_seconds = 0;      // from a load to its value, while the memory is busy

@@ -49,9 +49,10 @@ class PiecePlanner {
  private:
   // The sweeps of this piece. Each sweep is a piece.
   struct Children;
-  // The row part and the columns of a piece with column reductions (codegen/families/columns.h).
+  // The facts that decideTogether() keeps about a piece with column reductions
+  // (codegen/families/columns.h).
   struct ColumnParts;
-  // The plan of the piece with joint reductions (codegen/plan/joint.h).
+  // The facts that decideRows() keeps about the piece with joint reductions (codegen/plan/joint.h).
   struct Joined;
   template <class Value>
   using ByClasses = std::vector<std::pair<std::string, Value>>;  // key: result of appendClasses()
@@ -88,7 +89,7 @@ class PiecePlanner {
   const Target target_;
   const std::vector<ExprId> columns_;
   const bool several_sweeps_;
-  const int64_t ops_;  // opsOf()
+  const int64_t ops_;  // result of opsOf(segment_)
   std::optional<LoopTensors> loops_;
   ByClasses<RowDemands> demands_;
   ByClasses<bool> squares_fit_;

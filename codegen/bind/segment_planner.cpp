@@ -61,7 +61,7 @@ SegmentPlanner::SegmentPlanner(Fusion segment, Target target)
 }
 
 int64_t SegmentPlanner::decide(const Operands& operands, KernelNumbers& numbers) {
-  // Kernels with different choices are different, even if their other facts are equal.
+  // Kernels with different choices count as different, even if all other facts are equal.
   if (operands.choice != nullptr) numbers.facts += print(*operands.choice);
   if (whole_) {
     return whole_->decide(

@@ -75,7 +75,7 @@ class SegmentPlanner {
   // An independent part of the segment (Analysis::parts).
   struct Part {
     PiecePlanner planner;
-    std::vector<int> operands;  // SegmentPart::operands
+    std::vector<int> operands;  // operands of the segment that the part has (SegmentPart::operands)
     PartSizes sizes;
   };
 

@@ -16,20 +16,21 @@ std::chrono::milliseconds compilerTimeLimit();
 // run at the same time. Otherwise GCC would retry for many seconds before it fails.
 class RunningCompiler {
  public:
-  // Waits for the end of other compilers of this process if the system cannot start the processes
-  // of all. Throws UserError if it cannot even start the processes of one compiler.
+  // If the system cannot start the processes of one more compiler, waits until other compilers of
+  // this process have ended. Throws UserError if the system cannot start the processes of a
+  // compiler although no other compiler runs.
   RunningCompiler();
   ~RunningCompiler();
   RunningCompiler(const RunningCompiler&) = delete;
   RunningCompiler& operator=(const RunningCompiler&) = delete;
 };
 
-// Throws UserError if the compiler probably failed because of this machine. Otherwise the user
-// would get the wrong message that there is no compiler. The function checks these reasons:
+// Throws UserError if the compiler probably failed because of this machine. Without this check, the
+// user would get the wrong message that there is no compiler. The function checks these reasons:
 // - The compiler did not start, although it is an executable program.
 // - The compiler exceeded its time limit.
-// - A resource limit of this process is small.
-// - The disk of `folder` is full.
+// - The compiler failed, and a resource limit of this process (ulimit) is small.
+// - The compiler failed, and the disk of `folder` has less than 1 MiB of free space.
 void checkMachine(const ProcessResult& result, const std::string& program,
                   const std::string& folder);
 

@@ -192,9 +192,9 @@ std::optional<FoundCompiler> findCompiler(const std::string& chosen, std::string
 }  // namespace
 
 std::unique_ptr<KernelCompiler> makeCppCompiler(std::string& why) {
-  // The search starts several processes, and a process may create many devices. The process
-  // therefore searches once for each pair of values of HEDDLE_CXX and PATH, unless no compiler
-  // works.
+  // The search starts several programs, and a process may create many devices. The process
+  // therefore remembers the compiler that it has found for a pair of values of HEDDLE_CXX and PATH.
+  // If no compiler works, the next call searches again.
   static std::mutex mutex;
   static std::map<std::pair<std::string, std::string>, FoundCompiler> found;
   why.clear();

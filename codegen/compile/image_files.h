@@ -20,7 +20,7 @@ struct ImageKey {
   std::string text;
   std::string stem;
   Target target;
-  std::vector<std::string> entries;  // KernelSource::entries
+  std::vector<std::string> entries;  // names of the entry points in the image
 };
 
 // The images in the folder of an ImageCache (codegen/compile/image_cache.h). If the folder violates
@@ -28,8 +28,9 @@ struct ImageKey {
 // folder replaces it (openOrReport()). Each image has two files:
 //   STEM.cubin or STEM.so   the image
 //   STEM.key                size and SHA-256 hash of the image, and the key text; written last
-// load() checks the content of a C++ image and loads the image through the same file descriptor.
-// Nobody can therefore replace the file between the check and the load. Thread-safe.
+// load() checks the content of an image. It then takes a .cubin from the bytes that it has checked,
+// and loads a .so through the file descriptor from which it has read them. Nobody can therefore
+// replace the file between the check and the load. Thread-safe.
 class ImageFiles {
  public:
   ImageFiles(std::string folder, int64_t max_bytes);

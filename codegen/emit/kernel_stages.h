@@ -11,17 +11,17 @@
 
 namespace heddle::codegen {
 
-// Returns the launch of a tile program. Moves the arguments of the program to the launch.
+// Returns the launch of a tile program. Moves the arguments of the program into the launch.
 LaunchStage makeStage(TileProgram& program);
 
 // Appends the hash of the source text to the names of its entry points. Different texts then define
 // different names, so that a caller can compile several texts as one.
 void nameEntries(KernelPlan& plan);
 
-// Appends `part`, the layouts of some launches of a kernel, to `all`. The numbers of entry points
-// and temporaries (StageLayout) in `part` begin at 0. The function adds `entries` and
-// `temporaries`, which are the numbers of entry points and temporaries of the kernel's other
-// launches so far.
+// Appends `part`, the layouts of some launches of a kernel, to `all`. In `part`, entries and
+// temporaries (StageLayout) are numbered from 0. The function adds `entries` to the numbers of
+// entries and `temporaries` to the numbers of temporaries. The caller passes how many entries and
+// temporaries the kernel's other launches have so far.
 void appendLayouts(std::vector<StageLayout>& all, std::vector<StageLayout> part, int32_t entries,
                    int32_t temporaries);
 

@@ -31,7 +31,7 @@ constexpr int64_t kWideBytes = 128;
 // lane has accumulators and values per row of its own, which take registers.
 constexpr int64_t kWantedLanes = 4;
 constexpr int64_t kMostLanes = 8;
-constexpr int64_t kMostStates = 32;  // accumulators of all lanes
+constexpr int64_t kMostStates = 32;  // accumulators of all lanes of a thread
 constexpr int64_t kTileBytes = 96;   // bytes of tiles that one thread holds
 // The largest number of threads of a block, and the largest one that a choice may name. Two blocks
 // of kMostThreads threads fit on a multiprocessor.
@@ -39,9 +39,8 @@ constexpr int64_t kMostThreads = 512;
 constexpr int64_t kMostChosenThreads = 1024;
 constexpr int64_t kStateBytes = 8;  // bytes of an accumulator in shared memory
 // The largest number of vectors per thread in shared memory. With more vectors, two launches are
-// faster. For example, on an H200,
-// a softmax over the middle axis of f32[64, 3000, 333] took 300 us with 24 vectors per thread. It
-// took 222 us in two launches.
+// faster. For example, on an H200, a softmax over the middle axis of f32[64, 3000, 333] took 300 us
+// with 24 vectors per thread. It took 222 us in two launches.
 constexpr int32_t kMostVectors = 16;
 constexpr int64_t kRegister = 4;  // bytes; a vector in shared memory has at least these bytes
 // With fewer blocks than this, multiprocessors are idle. This does not matter if there are at most
@@ -284,7 +283,7 @@ class CudaBundles {
   const RowDemands& demands_;
   const KernelChoice* const choice_;
   const int64_t length_;  // elements of a row
-  const int64_t vector_;  // RowLayout::vector
+  const int64_t vector_;  // rows of a bundle (RowLayout::vector)
 };
 
 // Returns the number of elements of each array. It is rounded up, so that similar sizes have the

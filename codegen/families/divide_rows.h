@@ -13,12 +13,13 @@ namespace heddle::codegen {
 // multiprocessors would also be idle.
 
 // Returns the divided form of `looped`, a candidate whose blocks process one row each and read it
-// once per sweep. The result has the vectors of `looped`, and at most as many threads per block.
+// once per sweep. The result has vectors of the same length, and at most as many threads per block.
 // `choice` is nullptr or has the family "divided". If the choice names `parts` or `streams`, its
 // value replaces the computed one. Returns nullopt in these cases:
 // - The segment needs only one sweep. Joint reductions (codegen/plan/joint.h) count as one sweep.
-// - The kernel adds elements to columns (hasColumns()), or reads no input that has own elements for
-//   each row.
+// - The kernel adds elements to columns (hasColumns()), or reads no input that has separate
+// elements
+//   for each row.
 // - At most one warp shares a row, or a row is so short that it would be one part and `choice` does
 //   not name `parts`.
 // - `looped` is not such a candidate: its rows fit in a block, share a block, or are in bundles.

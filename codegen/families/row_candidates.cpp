@@ -26,14 +26,14 @@ constexpr int64_t kTileBytes = 128;
 // Programs with columns: a thread holds at most kColumnTileBytes if kColumnThreads threads share a
 // multiprocessor, or at most kAheadTileBytes if kAheadThreads do. If threads hold more elements,
 // fewer threads combine accumulators per row. If they hold fewer, blocks have more threads, and
-// fewer blocks store sums of columns. kWantedColumnBytes is a compromise.
+// fewer blocks store sums of columns. Both save time, so kWantedColumnBytes is a compromise.
 constexpr int32_t kColumnThreads = 512;
 constexpr int64_t kColumnTileBytes = 384;
 constexpr int64_t kWantedColumnBytes = 340;
 constexpr int32_t kAheadThreads = 384;
 constexpr int64_t kAheadTileBytes = 576;
 constexpr int64_t kMostThreads = 1024;
-constexpr int64_t kLoopThreads = 512;  // per row that is read in a loop or is in shared memory
+constexpr int64_t kLoopThreads = 512;  // per row that is read in a loop or held in shared memory
 // With fewer rows than this, one row per block leaves multiprocessors idle.
 constexpr int64_t kFewRows = kMultiprocessors;
 // If at least kFewestThreads threads read neighbouring vectors of a row, they use complete sectors
@@ -106,7 +106,7 @@ void loopOverRows(const Space& space, const RowDemand& demand, RowCandidate& can
 // How rows are divided into vectors.
 struct Vectors {
   int64_t length = 1;    // elements of a vector
-  bool shifted = false;  // RowLayout::shifted
+  bool shifted = false;  // as RowLayout::shifted
 };
 
 // Returns the bytes of the largest element along a row.
@@ -146,8 +146,8 @@ bool hasShortShiftedRows(const Space& space) {
          rows.keptCount() >= kFewRows && vectorsOf(rows, 1, false).length == 1;
 }
 
-// Returns whether the kernel reads each row once. Column sums keep their loads in a loop of their
-// own, which does not stream.
+// Returns whether RowLayout::streams suits the candidate: the kernel reads each row once, and has
+// neither bundles nor column sums.
 bool readsRowsOnce(const RowCandidate& candidate, Target target) {
   return target == Target::Cuda && !candidate.looped && !candidate.layout.bundled &&
          candidate.layout.column_threads == 0;

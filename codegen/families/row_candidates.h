@@ -13,13 +13,14 @@ namespace heddle::codegen {
 // for given sizes. A *sweep* is one pass over the elements of a row.
 
 // Returns whether this family should be faster than loops for a segment that needs at most one
-// sweep, because the rows begin at unaligned addresses. Always false for Cpp, whose loops read any
-// address equally fast.
+// sweep. Reasons: the rows begin at unaligned addresses, or they have fewer than 8 elements and
+// come from other positions of an input, as in a pad or a roll. Always false for Cpp, whose loops
+// read any address equally fast.
 bool hasUnalignedRows(const Space& space, Target target);
 
 // Which computed values a program keeps for later sweeps over the row (keptValues()).
 enum class RowVariant : uint8_t {
-  ManyOps,    // also values whose computation takes several ops; only with columns
+  ManyOps,    // as Expensive, and values that take several ops to compute; only with column sums
   Expensive,  // values that are expensive to compute, or smaller than the tiles that they replace
   Loaded,     // no values: each sweep computes them again from the loaded tiles
 };
@@ -34,21 +35,22 @@ inline constexpr Hold kHolds[] = {Hold::Values, Hold::Row, Hold::Shared};
 struct RowCandidate {
   RowLayout layout;
   bool looped = false;  // true: the kernel reads the row once per sweep and holds nothing
-  bool ahead = false;   // RowForm::ahead
+  bool ahead = false;   // true: a block loads its next row early (RowForm::ahead)
   RowVariant variant = RowVariant::Expensive;
 };
 
-// The facts besides sizes on which the candidates of one variant depend. Bytes and operations are
-// counted per element of the row.
+// What the statements of one RowVariant need. The candidates depend on these numbers and on sizes.
+// Bytes and operations are counted per element of the row.
 struct RowDemand {
   int64_t live_bytes = 0;    // tiles that exist at once (liveBytes()), and states of columns
-  int64_t loaded_bytes = 0;  // RowStatements::loaded
+  int64_t loaded_bytes = 0;  // tiles that are loaded before the first sweep (RowStatements::loaded)
   int64_t ahead_bytes = 0;   // live_bytes with RowForm::ahead, and the tiles of the next row
   int64_t kept_bytes = 0;    // computed values that are kept: in registers, or (Cpp) on the stack
   int64_t ops = 0;           // simple operations of the longest body (opsOf())
   int64_t accumulators = 0;  // number of accumulators of a row
-  bool several_sweeps = false;  // needsSeveralSweeps()
-  bool joined_sweeps = false;   // the same, but joint reductions count as one reduction (Cuda)
+  bool several_sweeps = false;  // result of needsSeveralSweeps() (codegen/families/rows.h)
+  // Like several_sweeps, but on Cuda the two reductions of a joint pair need only one sweep.
+  bool joined_sweeps = false;
 };
 
 // Counts what a kernel does for each row. Joint reductions (codegen/plan/joint.h), which only Cuda

@@ -9,8 +9,8 @@
 namespace heddle::codegen {
 namespace {
 
-// The texts of a division in a body: the result is rounded to nearest (kDivision), or the text is
-// OpDef::rounded_text (kNearDivision).
+// The two texts that a division may have in a body. kDivision rounds to nearest. kNearDivision is
+// the OpDef::rounded_text of the division.
 constexpr std::string_view kDivision = "({0} / {1})";
 constexpr std::string_view kNearDivision = "hd::nearDivision({0}, {1})";
 
@@ -109,8 +109,9 @@ class StatementWriter {
     return form_.reciprocals && !per_row ? withReciprocals(std::move(written)) : written;
   }
 
-  // Replaces divisions by a scalar by multiplications with the reciprocal. If a block processes
-  // several rows, the compiler moves the computation of the reciprocal before the first row.
+  // Multiplies with the reciprocal of a scalar instead of dividing by the scalar. If a block
+  // processes several rows, the compiler moves the computation of the reciprocal before the first
+  // row.
   static void divideByScalars(Body& body) {
     for (Node& node : body.nodes) {
       if (node.kind != Node::Kind::Apply || node.text != kDivision) continue;
@@ -120,8 +121,8 @@ class StatementWriter {
     }
   }
 
-  // Replaces divisions by a value per row by multiplications with the reciprocal. The body runs
-  // along the row, so it divides many elements by this value.
+  // Multiplies with the reciprocal of a value per row instead of dividing by the value. The body
+  // runs along the row, so it divides many elements by this value.
   WrittenBody withReciprocals(WrittenBody written) {
     IdVector<NodeId, NodeId> copied;  // old node -> new node
     Body body;

@@ -34,7 +34,7 @@ struct RowForm {
   // true: the kernel loads the tiles of a row while it processes the previous row. It loads tiles
   // that are the same for all rows once (LoadTile::When).
   bool ahead = false;
-  std::vector<ValueId> kept;  // keptValues() (codegen/families/row_values.h)
+  std::vector<ValueId> kept;  // values to keep: result of keptValues() (row_values.h)
 };
 
 // Writes the statements that compute the segment. `values` is the result of rowValuesOf(), and

@@ -49,7 +49,7 @@ class SharedLaunches {
 
   // Adds a part. `text` is the function that computes the part. Operand i of the nest is operand
   // operands[i] of the segment. `schedule` is the description of the part for users. `entry` is the
-  // number of the part; the layout stores it in StageLayout::Struct::entry.
+  // number that the part gets as an entry of the kernel (StageLayout::Struct::entry).
   void add(LoopNest nest, std::string text, std::string schedule, const std::vector<int>& operands,
            int32_t entry);
 

@@ -14,8 +14,8 @@ constexpr int64_t kShortestAxis = 16;
 constexpr int64_t kSquareSharedBytes = 48 << 10;
 // CPU: the largest size of all exchanged tiles. They must stay in the L2 cache of a core.
 constexpr int64_t kSquareArrayBytes = 128 << 10;
-// CPU: the number of squares in a tile of work, so that computing a tile costs more than starting
-// it.
+// CPU: the number of squares in a tile of the grid (LaunchStage::grid). It is so large that
+// computing a tile costs more than starting it.
 constexpr int64_t kSquaresPerTile = 4;
 // CUDA: the largest number of operations of the body (opsOf()), which is unrolled up to 16 times.
 constexpr int64_t kMostOps = 256;
@@ -57,7 +57,7 @@ std::optional<Axes> axesFor(const Space& space, size_t column) {
     ++exchanged;
   }
   if (!row) return std::nullopt;
-  // Squares read a tensor that is not exchanged along `column`, which must be its shorter stride.
+  // Tensors that are not exchanged are read along `column`, so their shorter stride must be there.
   const bool suits = std::ranges::all_of(space.tensors, [&](const SpaceTensor& tensor) {
     return tensor.strides[*row] <= 1 || tensor.strides[*row] >= tensor.strides[column];
   });
@@ -102,7 +102,7 @@ Space withSquareInside(const Space& space, const Axes& axes) {
   return moved;
 }
 
-// All functions below expect the space that withSquareInside() returns.
+// In the rest of this anonymous namespace, `space` is the space that withSquareInside() returns.
 
 bool needsExchange(const SpaceTensor& tensor, size_t rank) {
   return tensor.strides[rank - 1] > 1 && tensor.strides[rank - 2] == 1;

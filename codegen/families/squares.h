@@ -35,18 +35,21 @@ struct SquarePlan {
 // - The space has a reduced axis.
 // - No tensor needs an exchange: along some axis, each output is contiguous, and each input is
 //   contiguous or does not change.
-// - No two axes suit squares: an axis is shorter than 16 elements, an output is contiguous along
-//   neither axis, or the exchanged tensors are contiguous along different axes.
+// - No two axes suit squares, for example because an axis is shorter than 16 elements, an output is
+//   contiguous along neither axis, or the exchanged tensors are contiguous along different axes.
 std::optional<SquarePlan> planSquares(const Space& space, Target target,
                                       const KernelChoice* choice);
 
 // Returns the parameters of a plan as a choice of the family "squares".
 KernelChoice choiceOf(const SquarePlan& plan);
 
-// Returns the program, or nullopt in these cases: the kernel would exchange no tile; the exchanged
-// tiles do not fit in shared memory (CUDA) or in the cache (CPU); the body has too many operations
-// (CUDA). Whether there is a program depends on the segment, the target, the number and order of
-// the axes, and which strides are 0 or 1. It does not depend on sizes.
+// Returns the program, or nullopt in these cases:
+// - The kernel would exchange no tile.
+// - The exchanged tiles do not fit in shared memory (CUDA) or in the cache (CPU).
+// - CUDA: the body has too many operations.
+//
+// Whether there is a program depends on the segment, the target, the number and order of the axes,
+// and which strides are 0 or 1. It does not depend on sizes.
 std::optional<TileProgram> buildSquares(const Fusion& segment, const Analysis& analysis,
                                         const SquarePlan& plan, const std::string& entry);
 

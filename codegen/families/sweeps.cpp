@@ -17,10 +17,11 @@ class Divider {
         parts_(segment, analysis, extents),
         values_(rowValuesOf(segment, analysis)) {}
 
-  // Creates the segments of the reductions first, then the segments of outputs along the row, and
-  // last the segments of the other outputs with one element per row. The segment of a reduction
-  // also computes the values per row that depend on it, so that later sweeps need not compute them
-  // for each element. No segment reads an input whose memory an earlier segment has overwritten.
+  // Creates the segments of the reductions first. The segment of a reduction also computes the
+  // values per row that depend on it, so that later sweeps need not compute them for each element.
+  // It stores the outputs among these values for which storedEarly() permits it. Then come the
+  // segments of outputs along the row, and last the segments of all remaining outputs. No segment
+  // reads an input whose memory an earlier segment has overwritten.
   Sweeps run() {
     Sweeps sweeps;
     std::set<ValueId> stored;  // outputs of earlier segments
@@ -60,8 +61,9 @@ class Divider {
     std::vector<ValueId> temporaries;  // values that later segments read
   };
 
-  // Returns what the segment of the reductions `results` stores. It computes each value per row
-  // that depends on `results`, but on no other reduction whose result is not kept yet.
+  // Returns what the segment of the reductions `results` stores. This segment computes each value
+  // per row that depends on `results`, and on no reduction of another segment whose result is not
+  // kept yet (SegmentParts::keep()).
   Finished finish(const std::vector<ValueId>& results) const {
     IdVector<ValueId, bool> own(segment_.values().size(), false);  // computed after the reductions
     for (ValueId id : results) own[id] = true;
@@ -94,7 +96,7 @@ class Divider {
 
   // Returns the outputs in `own` that the segment of a reduction may store. Such an output may have
   // the memory of an input, so later segments must not read an input on which the output depends.
-  // They read the values in `own` as temporaries.
+  // Later segments read the values in `own` as temporaries.
   std::vector<ValueId> storedEarly(const IdVector<ValueId, bool>& own) const {
     IdVector<ValueId, bool> read(segment_.values().size(), false);  // by later segments
     for (ValueId id : segment_.outputs()) read[id] = true;
@@ -138,9 +140,10 @@ class Divider {
                       (per_row ? 0 : std::count(reduced.begin(), reduced.end(), true));
   }
 
-  // Groups values into lists. Each list becomes one segment. Two values are in the same list if
-  // both depend on the same value with all axes (hasAllAxes()). Values of different lists may have
-  // unrelated axes, because only a later sweep relates these axes. The outputs of one list may be
+  // Groups values into lists. Each list becomes one segment, which must have one iteration space.
+  // The axes of two values may be unrelated until a later sweep relates them. Two values are
+  // therefore in the same list if both depend on the same value with all axes (hasAllAxes()), and
+  // in different lists if no chain of such values connects them. The outputs of one list may be
   // stored before another list is launched. This overwrites no input of the other list: an output
   // can have the memory of an input only if no output of another list depends on this input
   // (codegen/plan/in_place.h).

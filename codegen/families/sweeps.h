@@ -62,12 +62,12 @@ void appendSweep(KernelPlan& plan, const SweepSegment& sweep,
 struct Sweeps {
   std::vector<SweepSegment> segments;     // in the order in which they must run
   std::vector<TensorDesc> temporaries;    // dense, one element per row
-  std::vector<ValueId> temporary_values;  // per temporary: the value of the complete segment
+  std::vector<ValueId> temporary_values;  // per temporary: its value in the complete segment
 };
 
-// Divides a segment into sweeps. Each sweep becomes one or several segments. The segments that
-// store outputs come last, because an output may have the memory of an input, and no segment may
-// read an input that an earlier segment has overwritten.
+// Divides a segment into sweeps. Each sweep becomes one or several segments. An output may have the
+// memory of an input, and no segment may read an input that an earlier segment has overwritten. A
+// segment therefore stores an output only if later segments do not read such an input.
 Sweeps divideIntoSweeps(const Fusion& segment, const Analysis& analysis,
                         const AxisExtents& extents);
 

@@ -12,7 +12,7 @@ namespace heddle::codegen {
 // after the reductions, in a loop over only the axes that are not reduced (kept axes).
 enum class StoredIn : uint8_t { Loop, Finish };
 
-// Two reductions that one accumulator computes in one *sweep* (codegen/plan/joint.h). A sweep is
+// Two reductions that a kernel computes together in one *sweep* (codegen/plan/joint.h). A sweep is
 // one pass over the elements that are reduced.
 enum class JointKind : uint8_t { None, Exponentials, Moments };
 struct JointReductions {

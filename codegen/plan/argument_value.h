@@ -15,13 +15,13 @@ struct ArgumentValue {
   enum class Kind : uint8_t {
     Late,           // a pointer or scalar, which a run writes; 0 until then
     Other,          // a number that valueOf() cannot compute
-    KeptItems,      // keptItems()
-    ReducedItems,   // reducedItems()
+    KeptItems,      // items along the kept axes
+    ReducedItems,   // items along the reduced axes
     LaneExtent,     // elements along the lane axis
-    Chunk,          // Schedule::chunk
-    ItemsPerTile,   // Schedule::items_per_tile
-    ReducedCount,   // FrameNumbers::reduced_count
-    Splits,         // Schedule::splits
+    Chunk,          // elements of an item along the lane axis
+    ItemsPerTile,   // items of a tile
+    ReducedCount,   // elements that an average combines
+    Splits,         // ranges of reduced items (Schedule::splits)
     Span,           // reduced items per split
     AxisItems,      // items along `axis`
     AxisInverse,    // the factor and the shift with which a kernel divides by AxisItems
@@ -34,7 +34,7 @@ struct ArgumentValue {
     IndexedOffset,  // Space::indexed[index].offsets[axis]
     IndexedGlobal,  // Space::indexed[index].global[axis]
     AxisExtent,     // extent of the space along `axis`
-    Squares,        // FrameNumbers::squares
+    Squares,        // number of squares
     Width,          // Space::widths[index]
     Streams,        // Cpp: 1 if stores of outputs should bypass the caches, otherwise 0
   };
@@ -48,15 +48,15 @@ struct ArgumentValue {
 struct FrameNumbers {
   const Space& space;
   const Schedule& schedule;
-  int64_t reduced_count;  // KernelFrame::reduced_count
+  int64_t reduced_count;  // number of elements that an average combines
   int64_t squares = 0;    // number of squares (codegen/tile/program.h); 0: no program of squares
 };
 
-// What the arguments of one launch (LaunchStage::args) contain. All launches of one kernel text
-// have equal layouts, and differ only in the numbers that the arguments contain.
+// What the arguments of one launch (LaunchStage::args) contain. Kernels with equal texts have equal
+// layouts. Only the numbers in their arguments differ.
 struct StageLayout {
-  // The argument struct of an entry point, or of one part of a shared launch. An *entry* is either
-  // of the two. The entries of all launches of a kernel are numbered together.
+  // The argument struct of one *entry*: of an entry point, or of one part of a shared launch
+  // (`first`). The entries of all launches of a kernel are numbered together.
   struct Struct {
     int32_t entry = 0;   // number of the entry
     int32_t offset = 0;  // bytes, into LaunchStage::args
@@ -64,9 +64,9 @@ struct StageLayout {
   };
   std::vector<Struct> structs;
   // A *shared* launch computes several independent parts of a segment
-  // (codegen/families/shared_launch.h). For a shared launch, this is the offset of the field
-  // `first` in bytes. The numbers in this field follow from the grids of the parts. -1: the launch
-  // is not shared, and has one struct.
+  // (codegen/families/shared_launch.h). For a shared launch, this is the offset in bytes of the
+  // field `first` of its argument struct (SharedKernel). The numbers in this field follow from the
+  // grids of the parts. -1: the launch is not shared, and has one struct.
   int32_t first = -1;
   // A *temporary* is a value that one launch stores in the workspace for later launches. Per
   // element of LaunchStage::pointers: the number of the temporary to which the pointer points, or

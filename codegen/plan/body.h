@@ -95,7 +95,7 @@ struct Accumulator {
   DType dtype = DType::F32;           // dtype of the finished value
   bool average = false;               // the finished value is divided by the number of elements
   JointKind joint = JointKind::None;  // kind of the pair to which the reduction belongs
-  AccumulatorId first;                // second reduction of a pair: the accumulator with the state
+  AccumulatorId first;  // set for the second reduction of a pair: the accumulator with the state
   // true: the kernel combines states of earlier launches (partial results), not single values. The
   // node `element` is the first member of such a state. The nodes directly after it are the other
   // members.

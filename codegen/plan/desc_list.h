@@ -36,7 +36,7 @@ class DescList {
 struct RunSizes {
   // Descriptors of generatedValues(segment) (codegen/plan/generated.h).
   std::vector<TensorDesc> generated;
-  std::vector<int64_t> widths;  // values of Analysis::widths
+  std::vector<int64_t> widths;  // values of the pad widths in Analysis::widths
   bool operator==(const RunSizes&) const = default;
 };
 

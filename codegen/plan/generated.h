@@ -25,9 +25,9 @@ std::vector<ValueId> generatedValues(const Fusion& segment);
 // except `widths` are set.
 std::vector<ValueId> findGenerated(const Fusion& segment, const Analysis& analysis);
 
-// Returns the sizes of a run. Requires that generatedValues(segment) have no sharding. The function
-// takes the values of symbols from the descriptors of the operands. Each symbol in the sizes of a
-// generated value or in a width must therefore be the size of an operand's axis.
+// Returns the RunSizes for operands with these descriptors. Requires that generatedValues(segment)
+// have no sharding. The function takes the values of symbols from the descriptors. Each symbol in
+// the sizes of a generated value or in a pad width must therefore be the size of an operand's axis.
 RunSizes unshardedSizes(const Fusion& segment, const std::vector<TensorDesc>& inputs,
                         const std::vector<TensorDesc>& outputs);
 
@@ -46,9 +46,9 @@ class PartSizes {
   RunSizes of(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents) const;
 
  private:
-  std::vector<ValueId> values_;    // generated values of the segment
+  std::vector<ValueId> values_;    // Analysis::generated of the part, as values of the segment
   std::vector<size_t> generated_;  // their indices in Analysis::generated of the segment
-  std::vector<size_t> widths_;     // indices in Analysis::widths of the segment
+  std::vector<size_t> widths_;  // the part's widths, as indices in Analysis::widths of the segment
 };
 
 // Returns PartSizes::of(segment, analysis, extents).

@@ -41,7 +41,7 @@ bool isReadAfterReductions(const Fusion& segment, const Analysis& analysis,
 // Returns whether the kernel may read the input after it has stored output `output`, although the
 // output has the axes of the input. There are two cases:
 // - The input has a reduced axis, and another output is stored after the reductions and depends on
-//   the input. The extent of the axis is then 1.
+//   the input without a reduction in between.
 // - The segment has reductions, and only other outputs depend on the input. Such outputs may be
 //   stored by a later launch (codegen/families/sweeps.h). Outputs that depend on the same input are
 //   stored by the same launch.

@@ -19,9 +19,9 @@ namespace heddle::codegen {
 //   exactly the axes that are not reduced. In the first case, no output that is stored after the
 //   reductions depends on the input without a reduction in between. In the second case, the kernel
 //   reads the input only after its reductions.
-// - The segment has no reductions, or the output itself depends on the input without a reduction in
-//   between, or no output does. Otherwise a later launch (codegen/families/sweeps.h) could read the
-//   input to compute another output.
+// - If the segment has reductions and some output depends on the input without a reduction in
+//   between, the output that is stored in the input does so too. Otherwise a later launch
+//   (codegen/families/sweeps.h) could read the input to compute another output.
 // - No expression reads the input at computed indices.
 // - If the segment consists of several parts (ir/analysis/independent_parts.h), only the part that
 //   stores the output reads the input. All other conditions hold for this part alone.

@@ -27,8 +27,8 @@ class IndexExpr {
   static IndexExpr mod(const IndexExpr& a, const IndexExpr& b);
 
   Kind kind() const;
-  int64_t value() const;            // Constant
-  const std::string& name() const;  // Variable, Parameter
+  int64_t value() const;            // requires a Constant
+  const std::string& name() const;  // requires a Variable or Parameter
   const IndexExpr& lhs() const;
   const IndexExpr& rhs() const;
   int64_t lo() const;

@@ -26,12 +26,12 @@ namespace heddle::codegen {
 // Returns the joint reductions of a segment. Each reduction is in at most one pair.
 std::vector<JointReductions> jointReductions(const Fusion& segment, const Analysis& analysis);
 
-// Describes the accumulator type of a kind in kernel text.
+// The kernel text of the accumulators of one JointKind. {0} stands for the expression of a state.
 struct JointText {
   std::string_view type;
   std::vector<std::string_view> members;  // all are floats
-  std::string_view first;                 // result of the first reduction; {0}: the state
-  std::string_view second;                // result of the second; {0}: the state; {1}: c (Moments)
+  std::string_view first;                 // result of the first reduction
+  std::string_view second;                // result of the second reduction; {1}: c (Moments)
   std::string_view neutral;               // an element that changes no state; empty: there is none
 };
 const JointText& jointText(JointKind kind);

@@ -69,8 +69,9 @@ struct Access {
   std::string name;  // also the name of the field with its pointer
   DType dtype = DType::F32;
   bool output = false;
-  // Computed from the coordinates of the kept axes. In the workspace, SpaceTensor::base is added.
-  // For outputs there, the offset of the partial results of the current split is also added.
+  // Computed from the coordinates of the kept axes. If the tensor is in the workspace,
+  // SpaceTensor::base is added. If it is also an output, the offset of the partial results of the
+  // current split is added too.
   IndexExpr kept_offset;
   IndexExpr reduced_offset;  // computed from the coordinates of the reduced axes
   LaneStride lane = LaneStride::Zero;
@@ -78,8 +79,8 @@ struct Access {
   // CUDA: hasAlignedItems() (codegen/plan/argument_value.h). The kernel may then load items as
   // vectors.
   bool aligned_items = false;
-  // Each element belongs to one position in the space: no axis has the stride 0. The kernel then
-  // has no later use for the cache line of an element.
+  // true: no axis has the stride 0, so each element belongs to one position in the space. A kernel
+  // that passes over the space once then does not need the cache line of an element again.
   bool once = false;
 };
 
@@ -100,7 +101,9 @@ struct Coordinate {
 struct AxisCoordinate {
   std::string axis;    // name of the coordinate; empty: the axis has one element
   bool lanes = false;  // lanes run along this axis
-  std::string offset;  // argument: index of the first element of this rank's shard; empty: not used
+  // Name of the argument with the index of the first element of this rank's shard. Empty: no body
+  // uses the index in the unsharded tensor.
+  std::string offset;
 };
 
 // A tensor that is read at computed indices, with extents and strides per logical axis.
@@ -115,15 +118,16 @@ struct IndexedAccess {
   std::vector<std::string> wholes;
 };
 
-// The part of a kernel that does not depend on its computation: its arguments, its tensors and the
-// offsets of their elements.
+// What loop nests (codegen/plan/loop_nest.h) and tile programs (codegen/tile/program.h) have in
+// common: arguments, tensors, the offsets of their elements, and accumulators.
 struct KernelFrame {
   std::string entry;  // name of the entry point
   ArgumentLayout args;
   std::vector<Access> accesses;                        // parallel to Space::tensors
   IdVector<CoordinateId, AxisCoordinate> coordinates;  // parallel to Space::coordinates
   std::vector<IndexedAccess> indexed;                  // parallel to Space::indexed
-  std::vector<std::string> widths;  // arguments, parallel to Space::widths; empty: not used
+  // Names of arguments, parallel to Space::widths. Empty name: the kernel does not use this width.
+  std::vector<std::string> widths;
   IdVector<AccumulatorId, Accumulator> accumulators;  // nodes of kind Result refer to them by id
   std::vector<Coordinate> kept;                       // per kept axis
   std::vector<Coordinate> reduced;                    // per reduced axis
@@ -148,7 +152,7 @@ struct FrameRequest {
   const Space& space;
   std::vector<const Body*> bodies;  // all bodies of the kernel
   IdVector<AccumulatorId, Accumulator> accumulators;
-  int64_t reduced_count = 1;  // KernelFrame::reduced_count
+  int64_t reduced_count = 1;  // number of elements that an average combines
   // true: adds the argument `board`, a pointer to the workspace of divided rows
   // (codegen/tile/divided_rows.h).
   bool board = false;

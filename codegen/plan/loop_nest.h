@@ -35,13 +35,13 @@ struct NestRequest {
   Schedule schedule;
   Space space;  // if `partials` is not empty, Space::tensors ends with the tensors of the partials
   Computation computation;
-  std::vector<int> partials;  // LoopNest::partials
-  int64_t reduced_count = 1;  // KernelFrame::reduced_count
+  std::vector<int> partials;  // becomes LoopNest::partials
+  int64_t reduced_count = 1;  // number of elements that an average combines
 };
 
 LoopNest buildLoopNest(const NestRequest& request);
 
-// Returns the launch of the entry point. Moves the arguments of the nest to it.
+// Returns the launch of the nest's entry point. Moves the arguments of the nest to the launch.
 LaunchStage makeStage(LoopNest& nest);
 
 // Sets the grid and the block of a launch that has `kept_items` items along the kept axes.

@@ -77,13 +77,13 @@ constexpr int64_t kProcessors = 132;
 // Returns `lanes`, or fewer if rows are unaligned or short. A thread accesses the elements of an
 // unaligned vector one by one or in pairs, so the accesses of a warp reach over more cache lines if
 // the vectors are longer. On an H200, kernels of 2-byte elements took 0.69 to 0.84 of the time with
-// 4 lanes instead of 8. With an index per element, they took 0.77 to 1.00 with 2 lanes instead of
-// 4. Elements of 4 bytes were slower with fewer lanes.
+// 4 lanes instead of 8. Kernels that also load an index per element, as for take, took 0.77 to 1.00
+// of the time with 2 lanes instead of 4. Elements of 4 bytes were slower with fewer lanes.
 int32_t lanesOfRows(const Space& space, size_t axis, int32_t lanes) {
   const int64_t extent = space.extents[axis];
   const int64_t vectors = ceilDiv(extent, int64_t{lanes});
   constexpr int64_t kShort = 8;
-  // A quarter of the vectors would be empty.
+  // At least a quarter of all lanes would be empty.
   if (extent < kShort && extent * 4 <= vectors * lanes * 3) return 1;
   if (space.extents.size() < 2 || isAligned(space, axis, lanes)) return lanes;
   int64_t narrowest = 8;
@@ -106,13 +106,15 @@ void scheduleCudaPointwise(const Space& space, Schedule& s) {
   s.block = 256;
   const int64_t bytes = hasLookups(space) ? kBytesInFlight : kPointwiseBytes;
   s.unroll = unrollFor(space, s.lanes, bytes);
-  // With fewer lanes, more items at once were not faster, except that lookups need two.
+  // If lanesOfRows() has reduced the lanes, one item at once was as fast as several. Exception:
+  // kernels with lookups (hasLookups()) need two.
   if (s.lanes < width) s.unroll = std::min(s.unroll, hasLookups(space) ? 2 : 1);
   int64_t items = keptItems(s, space);
   while (s.unroll > 1 && items < s.unroll * s.block * kProcessors * 8) s.unroll /= 2;
 }
 
-// A block of an outer reduction reduces at least this many items of the kept axes.
+// A block of an outer reduction reduces at least this many items of the kept axes, if there are so
+// many.
 constexpr int64_t kFewestColumns = 8;
 
 // Returns how many of the `kept` items a block of an outer reduction reduces. A block with 32 items

@@ -14,12 +14,13 @@ namespace heddle::codegen {
 // (CUDA) or to tiles (C++). *Lanes* are neighbouring elements along one axis of the space, the
 // lane axis. One CUDA thread loads them together.
 //
-//   Pointwise        there is no reduction: lanes run along the innermost kept axis
+//   Pointwise        a kernel without reductions; lanes run along the innermost kept axis
 //   InnerReduction   lanes run along the innermost reduced axis, which is usually contiguous
 //   OuterReduction   lanes run along the innermost kept axis, which is usually contiguous; each
 //                    lane has an accumulator
 //
-// An *item* consists of `chunk` neighbouring elements along the lane axis.
+// An *item* consists of `chunk` neighbouring elements along the lane axis, and of one element along
+// every other axis.
 // - CUDA: chunk == lanes. A thread loads `unroll` items and then computes them one at a time. In a
 //   reduction, a block of `block` threads computes block / reduce_threads items of the kept axes,
 //   and reduce_threads threads share each of these items.

@@ -18,8 +18,8 @@ using AxisNumbers = boost::container::small_vector<int64_t, 6>;
 // A tensor as the loops of one kernel access it, with one stride per axis of the iteration space.
 // If the tensor does not have an axis of the space, its stride along this axis is 0.
 struct SpaceTensor {
-  int operand = 0;  // index into the inputs of the segment followed by its outputs;
-                    // or LaunchStage::kWorkspace
+  // Index into the inputs and then the outputs of the segment; or LaunchStage::kWorkspace.
+  int operand = 0;
   DType dtype = DType::F32;
   bool output = false;
   AxisNumbers strides;  // elements, per axis of the space
@@ -28,9 +28,9 @@ struct SpaceTensor {
   // in elements. A part is one of Schedule::splits ranges, or one of the parts of rows whose column
   // sums are stored separately (ColumnSums in codegen/tile/program.h).
   int64_t part_stride = 0;
-  // Not negative: the kernel adds the elements to this accumulator of a column reduction
-  // (TileProgram::columns). It stores the sums of each part in the workspace. `operand` is then an
-  // output that has no memory. -1: the tensor is an ordinary tensor.
+  // Not negative: the kernel does not store the elements. It combines them with the column
+  // accumulator of this number (TileProgram::columns), and stores the sums of each part in the
+  // workspace. `operand` is then an output that has no memory. -1: an ordinary tensor.
   int column = -1;
   int32_t alignment = kFullAlignment;  // alignment of the first element, in bytes
 
@@ -67,7 +67,7 @@ struct Space {
   std::vector<SpaceTensor> tensors;
   IdVector<CoordinateId, SpaceCoordinate> coordinates;  // in the order of Analysis::coordinates
   std::vector<IndexedTensor> indexed;                   // in the order of the segment's inputs
-  AxisNumbers widths;                                   // values of Analysis::widths
+  AxisNumbers widths;  // values of the pad widths in Analysis::widths
 
   int64_t keptCount() const;     // number of elements along the kept axes
   int64_t reducedCount() const;  // number of elements along the reduced axes; 1 without reductions
@@ -79,7 +79,7 @@ struct Space {
 struct AxisExtents {
   AxisNumbers extents;
   AxisNumbers offsets;
-  AxisNumbers widths;  // RunSizes::widths
+  AxisNumbers widths;  // values of the pad widths, as in RunSizes
 };
 
 // Reads the extents of the axes from the descriptors of the operands. RunSizes::generated gives the
@@ -111,7 +111,8 @@ bool isAligned(const Space& space, size_t axis, int32_t width);
 
 // Returns whether lanes should run along the innermost reduced axis. The alternative is the
 // innermost kept axis. Each tensor votes for the axis along which it has the smaller stride, with
-// its number of bytes as weight. If no tensor has the reduced axis, only the kept extent counts.
+// its number of bytes as weight. If no tensor has the reduced axis, or if the votes are equal, only
+// the kept extent counts.
 bool lanesAlongReduced(const Space& space);
 
 // Returns whether loads may have to wait for indices that are loaded before them.

@@ -18,8 +18,8 @@ AxisNumbers keptStrides(const Space& space) {
   return strides;
 }
 
-// Returns the computation of the second launch. The loop body loads the partial results of each
-// accumulator as elements.
+// Returns the computation of the second launch. Its loop body loads the partial results. They are
+// the values that each accumulator combines (Accumulator::element).
 Computation combineComputation(const Computation& whole, size_t first_partial) {
   Computation second;
   second.finish = whole.finish;

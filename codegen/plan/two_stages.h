@@ -10,9 +10,10 @@
 
 namespace heddle::codegen {
 
-// All decisions about a segment that loops compute, for one set of shapes. The loops pass over the
-// elements of the space once. If a reduction is split into ranges, there are two launches: `first`
-// stores a *partial result* per range in the workspace, and `second` combines these.
+// All decisions about a kernel of loops (LoopNest), for one set of shapes. The kernel passes over
+// the elements of the space once. If a reduction is split into ranges, there are two launches:
+// `first` stores a *partial result* per range in the workspace, and `second` combines the partial
+// results.
 struct Decision {
   Computation computation;
   NestRequest first;
@@ -21,8 +22,8 @@ struct Decision {
   int64_t workspace_bytes = 0;
 };
 
-// Makes all decisions about a segment. The names of the entry points end with `suffix`. `choice`
-// changes the schedule of the first launch (codegen/plan/schedule.h).
+// Makes all decisions about a segment. The names of the entry points end with `suffix`. A choice of
+// the family "loops" changes the schedule of the first launch (apply() in codegen/plan/schedule.h).
 Decision decideLoops(const Fusion& segment, const Analysis& analysis, const Space& space,
                      Target target, const std::string& suffix, const KernelChoice* choice);
 
@@ -42,8 +43,8 @@ std::vector<DType> partialTypes(const IdVector<AccumulatorId, Accumulator>& accu
 // stores the states of its accumulators as partial results, and `d.second` combines them.
 void splitInTwo(Decision& d, const Space& space, const std::string& suffix);
 
-// Removes the tensors that `request` does not access, and renumbers the other tensors in the bodies
-// and in `partials`.
+// Removes the tensors that the bodies and `partials` of `request` do not access. Renumbers the
+// other tensors in the bodies and in `partials`.
 void dropUnusedTensors(NestRequest& request);
 
 }  // namespace heddle::codegen

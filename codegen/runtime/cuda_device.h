@@ -1,6 +1,7 @@
 // The functions of generated CUDA kernels that need the device: PTX, threads and blocks, barriers,
-// shuffles, and shared memory. This text is the first part of every kernel source. Tests compile
-// kernels for the host with another version of this header (tests/codegen/simt/simt_device.h).
+// shuffles, and shared memory. This text is the first part of the source of each such kernel. Tests
+// compile kernels for the host with another version of this header
+// (tests/codegen/simt/simt_device.h).
 
 namespace hd {
 

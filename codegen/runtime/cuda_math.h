@@ -1,6 +1,6 @@
 // Functions of the op table (ir/ops) for generated CUDA kernels. A kernel source contains this text
 // after cuda_memory.h. The functions call CUDA's standard math functions. Only nearExp(),
-// nearDivided() and overOnePlus() use fast instructions, which are less exact.
+// nearDivided() and overOnePlus() are faster and less exact.
 
 #define HD_UNARY(name)                                           \
   __device__ inline float name(float x) { return ::name##f(x); } \
@@ -78,7 +78,7 @@ __device__ inline bool bitwise_not(bool x) { return !x; }
 
 // Kernels that divide many values by the same y compute r = reciprocalFor(y) once, and then
 // divided(x, y, r) for each x. The result is x / y, rounded to nearest. The product q of x and
-// the reciprocal of y has an error of at most one unit in the last place, and the remainder of q
+// the reciprocal of y has an error of less than two units in the last place, and the remainder of q
 // corrects this error (P. Markstein, "Computation of elementary functions on the IBM RISC
 // System/6000 processor", 1990). Two kinds of quotients may differ from x / y in their last bit:
 // quotients below 2^-100, because their remainder is subnormal, and quotients by a subnormal y. A

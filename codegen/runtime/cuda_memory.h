@@ -386,7 +386,7 @@ struct Exchange {
     bits.word = word;
     return bits.value;
   }
-  __device__ static T stored(Word word) { return value(word); }  // as the element is in memory
+  __device__ static T stored(Word word) { return value(word); }  // as stored in a tensor
 };
 template <>
 struct Exchange<BFloat16> {

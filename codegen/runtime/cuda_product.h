@@ -84,10 +84,10 @@ __device__ inline Offsets offsetsOf(const Args& args, I64 batch) {
   return offsets;
 }
 
-// Loads a tile of a (operand 0) or b (operand 1) to `tile`. The tile of a has kTile rows, starting
-// at `first`, and kTerms columns, starting at `base`. The tile of b has kTile columns, starting at
-// `first`, and kTerms rows, starting at `base`. Elements after the end of the matrix are 0.
-// Neighbouring threads read along the axis with the smaller stride.
+// Loads a tile of `a` (operand 0) or `b` (operand 1) to `tile`. The tile of `a` has kTile rows,
+// starting at `first`, and kTerms columns, starting at `base`. The tile of `b` has kTile columns,
+// starting at `first`, and kTerms rows, starting at `base`. Elements after the end of the matrix
+// are 0. Neighbouring threads read along the axis with the smaller stride.
 template <class V>
 __device__ inline void loadTile(const Args& args, int operand, I64 offset, I64 first, I64 base,
                                 V (*tile)[kTile]) {

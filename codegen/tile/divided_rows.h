@@ -31,9 +31,8 @@ struct DividedRows {
 // The workspace of a launch. All its bytes must be 0 when the launch begins. It contains the next
 // ticket, a counter per row, and a slot for a state per accumulator, row and part. A counter says
 // how many items of the last sweep have read the inputs with one element per row. The last of these
-// items stores the outputs with one element per row, because an output with one element per row may
-// be stored in the memory of such an input. hd::Board (codegen/runtime/cuda_runtime.h) describes
-// the same layout.
+// items stores the outputs with one element per row, because such an output may have the memory of
+// one of these inputs. hd::Board (codegen/runtime/cuda_runtime.h) describes the same layout.
 constexpr int64_t kFirstArrival = 32;  // in words: the ticket has its own cache line
 constexpr int64_t kSlotBytes = 32;     // up to four words of 32 bits, each with a mark
 // Returns the number of bytes of the workspace. `rows` is the number of rows of the launch.

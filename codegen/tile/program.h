@@ -18,11 +18,11 @@ namespace heddle::codegen {
 // creates programs for one kind of kernel. Emitters (codegen/emit/tiles) translate a program
 // statement by statement, and do not depend on families. A program has one of two layouts:
 // - Rows (RowLayout). A *row* consists of all elements along the reduced axes of the space, for one
-//   index along the kept axes. A *tile* has one element per element of the row, or one element per
-//   row (`per_row`). If the elements of a row are far apart in memory, a layout may process
-//   *bundles* of neighbouring rows (RowLayout::bundled).
+//   index along the kept axes. A *tile* has one element per element of the row (a tile *along the
+//   row*), or one element per row (`per_row`). If the elements of a row are far apart in memory, a
+//   layout may process *bundles* of neighbouring rows (RowLayout::bundled).
 // - Squares (SquareLayout). A block of threads (Cuda) or one thread (Cpp) processes a square of the
-//   two innermost axes of the space, for one index along all other axes. A tile has one element per
+//   two innermost axes of the space, at one index along each other axis. A tile has one element per
 //   element of the square.
 //
 // In the bodies (codegen/plan/body.h) of a program, Node::index of a Load is a TileId, and
@@ -79,7 +79,7 @@ struct MapTiles {
     TileId tile;
   };
   Body body;
-  std::vector<Result> results;  // nodes whose values become tiles; Body::stores go to memory
+  std::vector<Result> results;  // nodes whose values become tiles; Body::stores writes to memory
   bool per_row = false;
   std::vector<LoadTile> loads = {};
 };
@@ -110,8 +110,9 @@ struct LoopOverRow {
 };
 
 // How a block of threads processes rows.
-// - Cuda: element i of a row belongs to the vector with number i / `vector`. Vector v belongs to
-//   thread v % `threads` of the row, and is vector v / `threads` of this thread.
+// - Cuda: a row is divided into vectors of `vector` neighbouring elements along its innermost axis.
+//   Vector v of the row belongs to thread v % `threads` of the row, and is vector v / `threads` of
+//   this thread.
 // - Cpp: one thread processes one row after another. `vector` is the number of accumulators of the
 //   inner loop. Of the other members, only `bundled` and `capacity` are used.
 //
@@ -141,7 +142,7 @@ struct RowLayout {
   // Cuda: if above 0, the tiles along the row that LoadTile statements load are in dynamic shared
   // memory, not in registers. They take this many bytes. Each thread accesses only its own vectors.
   int32_t shared_bytes = 0;
-  int64_t capacity = 0;  // Cpp: elements of the arrays that hold tiles; 0: there are no such tiles
+  int64_t capacity = 0;  // Cpp: elements of an array that holds a tile; 0: no array holds a tile
   // Cuda: the number of blocks, if the program has column sums or divided rows. With column sums,
   // each block processes several groups of `rows` rows, one after another. 0: each block processes
   // one group.

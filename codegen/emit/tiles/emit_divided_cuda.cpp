@@ -126,8 +126,8 @@ void CudaTileEmitter::loadTogether(const std::vector<LoadTile>& loads) {
 void CudaTileEmitter::writeEarlier(const Statement& statement) {
   const Overloaded again{
       [&](const CombineParts& combine) { fetch(combine); },
-      [&](const LoadTile& load) { write(load); },  // a tile per row
-      [&](const MapTiles& map) { write(map); },    // it computes tiles per row
+      [&](const LoadTile& load) { write(load); },  // loads a tile per row
+      [&](const MapTiles& map) { write(map); },    // computes tiles per row
       [](const ExchangeTile&) {},
       [](const StoreExchanged&) {},
       [](const ReduceTiles&) {},
