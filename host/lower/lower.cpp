@@ -37,7 +37,7 @@ class Lowering {
     program_.guards = fusion_.guards;
     for (ValueId id : fusion_.inputs()) program_.inputs.push_back(slotOf(id));
     // The order matters: any group may read a scalar, so scalars come first. The padding of a slot
-    // depends on all collectives that use it, so it is set after all groups.
+    // depends on all collectives that use the slot, so padForCollectives() runs after all groups.
     evaluateScalars();
     for (const Group& group : segmented_.groups) lowerGroup(group);
     for (ValueId id : fusion_.outputs()) program_.outputs.push_back(slotOf(id));

@@ -30,9 +30,9 @@ class ItemOrder {
   }
 
   // Calls work(other) for each item that may depend on `item`, and for each item on which `item`
-  // may depend. Exception: of the items that depend on `item` only because both are posts, calls
-  // work() only for the last one before `item`. May call work() several times for one item, and
-  // also for `item` itself.
+  // may depend. Exception: every two posts depend on each other. Of the posts that have no other
+  // dependency with `item`, calls work() only for the last one before `item`. May call work()
+  // several times for one item, and also for `item` itself.
   template <class Work>
   void forNeighbours(size_t item, const Work& work) const {
     const auto forAll = [&](const std::vector<size_t>& others) {

@@ -61,7 +61,8 @@ class BufferReuser {
     findViews();
     findInputs();
     findAllocated();
-    // Outputs choose from the inputs first, because their memory outlives the run.
+    // Outputs choose from the inputs before temporaries do. Their memory outlives the run, so they
+    // save memory for longer.
     for (size_t i = 0; i < allocated_.size(); ++i) {
       if (isReturned(allocated_[i])) listInputs(allocated_[i], true);
     }

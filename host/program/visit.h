@@ -142,7 +142,8 @@ void rename(Instruction& instruction, const Renaming& renaming);
 //   for it.
 // - The Call names two different slots for one scalar of the called program, for example one as
 //   input and one as output.
-// - A Call and an instruction of the called program are restricted to different meshes.
+// - A Call is restricted to a mesh, and an instruction of the called program (outside of loops and
+//   branches) to a different one.
 Program inlineCalls(const Program& program);
 
 }  // namespace heddle::host

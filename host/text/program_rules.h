@@ -49,7 +49,8 @@ std::string allocViolation(const Slot& slot);
 // value of an input (`%n`).
 std::string defaultSizeViolation(const std::string& symbol, int64_t value);
 // Checks that the program may also call `callee`. Limits the number of programs that are called
-// directly or indirectly. A program counts once per path of calls that leads to it.
+// directly or indirectly, plus `program` itself. A program counts once per path of calls that leads
+// to it.
 std::string calleeViolation(const Program& program, const Program& callee);
 // Returns the error that two different programs of a file have this name.
 std::string twoPrograms(std::string_view name);

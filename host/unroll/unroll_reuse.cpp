@@ -54,9 +54,9 @@ Unroller::BufferValues& Unroller::valuesIn(BufferId buffer) {
 }
 
 // Returns whether the slot `taker` may take the memory of the view. No later value may have taken
-// this memory yet. The memory must be a donated input, or an allocation of the program from its
-// first byte on. A preallocated output does not take a donated input, because the caller gives the
-// memory of this output.
+// this memory yet. The memory must be a donated input or an allocation of the program. In an
+// allocation, the view must begin at the first byte. A preallocated output does not take a donated
+// input, because the caller gives the memory of this output.
 bool Unroller::isAvailable(const View& view, SlotId taker) {
   if (view.value != valuesIn(view.buffer).latest) return false;
   const Buffer& buffer = unrolled_.buffers[view.buffer];
