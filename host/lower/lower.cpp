@@ -141,9 +141,9 @@ class Lowering {
     }
   }
 
-  // Emits the instructions that define the memory of a value, before an instruction writes it. A
-  // piece of a cat is a slice of the result of the cat. The first piece allocates the result, which
-  // may be a piece of another cat.
+  // Emits the instructions that define the memory of a value. Call this before an instruction
+  // writes the value. A piece of a cat is a slice of the result of the cat. The first piece
+  // allocates the result, which may be a piece of another cat.
   void provide(ValueId id, int line) {
     std::vector<ValueId> slices;  // each is stored in the next one
     for (; !slots_[id].valid() && cats_.catOf(id) != nullptr; id = cats_.catOf(id)->result) {

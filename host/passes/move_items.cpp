@@ -194,8 +194,8 @@ class ItemList {
   bool precedes(size_t a, size_t b) const { return label_[a] < label_[b]; }
 
   // Moves the items of the wish before its target, where later calls keep them. Changes nothing if
-  // one of these items depends on the target, or if an earlier wish keeps it after the target.
-  // Returns whether an item moved.
+  // one of these items depends on the target, or must stay after the target because of an earlier
+  // wish. Returns whether an item moved.
   bool fulfil(const ItemOrder& order, const ItemMove& wish) {
     std::vector<size_t> moved;
     for (size_t item : wish.items) {

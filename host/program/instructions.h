@@ -26,11 +26,11 @@ struct Allocate {
   SlotId out;
   StreamId stream = kCallerStream;
   // The slot gets the memory of the first tensor in this list that is available. The first write to
-  // the slot overwrites the value of this tensor. An input is available if the run donates it
-  // (RunOptions::donated), and a tensor that the program allocated always is. Once an Allocate has
-  // taken the memory of a tensor, this tensor is no longer available. If no tensor is available,
-  // the instruction allocates new memory. Exception: inside an If that the run decides (Predicate),
-  // it always allocates new memory.
+  // the slot overwrites the value of this tensor. A tensor that the program allocated is available.
+  // An input is available if the run donates it (RunOptions::donated). A tensor whose memory an
+  // earlier Allocate has taken is no longer available. If no tensor is available, the instruction
+  // allocates new memory. Exception: inside an If that the run decides (Predicate), it always
+  // allocates new memory.
   std::vector<SlotId> reuse = {};
   bool operator==(const Allocate&) const = default;
   static constexpr std::string_view kMnemonic = "allocate";

@@ -33,8 +33,9 @@ class DeclaredNames {
 // Returns the error that the text has `found` in place of the name of an input. `found` is, for
 // example, the quoted name of another slot ('%x').
 std::string noInput(std::string_view found);
-// Checks that no size in the kernel's segment is written `n?`. Only a fusion may contain such a
-// size, which may be 1. heddle decides whether it is 1 before it creates a program.
+// Checks that no size in the kernel's segment is written `n?`. The `?` says that the size may be 1
+// in a run, and that its axes are then broadcast. Only a fusion may contain such a size. heddle
+// decides whether it is 1 before it creates a program.
 std::string kernelSizesViolation(const Kernel& kernel);
 // Checks that `candidate` has the form of Kernel::candidate: an index or a list of parameters. Does
 // not check that the kernel has this candidate.

@@ -141,8 +141,9 @@ struct UnrolledStep {
                                 // i64
   RegisterId scalar_out;  // Evaluate, ReadBack: register that is written; for a list: the register
                           // of its first element
-  // Index of the step to which the run jumps. An If that the run decides jumps if its predicate is
-  // false. A step without instruction, which skips the else_body, always jumps. -1: no jump.
+  // Index of the step to which the run jumps. The step of an If jumps if the predicate is false
+  // during the run. A step without instruction always jumps: it ends the then_body and skips the
+  // else_body. -1: no jump.
   int32_t jump = -1;
 };
 
