@@ -87,7 +87,7 @@ Program freeAtTop(Program program) {
   const BufferAccesses items = bufferAccessesOf(program);
   StreamOrder order(program, items);
   const size_t count = program.body.size();
-  std::map<RootId, size_t> last_use, root_at;  // by buffer: index of the last use; of the Allocate
+  std::map<RootId, size_t> last_use, root_at;  // by buffer: indices of last use and Allocate
   std::set<RootId> opaque;
   for (size_t i = 0; i < count; ++i) {
     for (const ItemAccess& access : items.items[i].accesses) {

@@ -87,7 +87,7 @@ class ItemOrder {
   // The items that use one buffer or one slot.
   struct Users {
     std::vector<size_t> changing;  // items that write the buffer or define the slot
-    std::vector<size_t> reading;   // items that read the buffer or name the slot
+    std::vector<size_t> reading;   // all other items that read the buffer or name the slot
     void add(size_t item, bool changes) { (changes ? changing : reading).push_back(item); }
   };
 

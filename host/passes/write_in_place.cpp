@@ -25,7 +25,7 @@ struct CopiedOutput {
   size_t copy;                  // index of the Copy to the input
   SlotId value;                 // the operand of this Copy
   std::string name;             // the name that the user gave the value, without '%'
-  SlotId buffer = kNoSlot;      // the slot that an Allocate defines; kNoSlot: there is none
+  SlotId buffer = kNoSlot;      // the slot of the Allocate for `value`; kNoSlot: there is none
   size_t allocate = 0;          // index of the Allocate
   std::string why_copied = {};  // "": the output can be written in place
   // The instructions that must read the input before the first write to the buffer, which is

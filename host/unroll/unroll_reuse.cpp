@@ -69,7 +69,7 @@ bool Unroller::isAvailable(const View& view, SlotId taker) {
 // is available.
 bool Unroller::takeMemory(const Allocate& x) {
   if (x.reuse.empty() || !request_.reuse.enabled || innermostBranch() != nullptr) return false;
-  if (request_.layouts.contains(x.out)) return false;  // the caller's tensor replaces it
+  if (request_.layouts.contains(x.out)) return false;  // replaced by the caller's tensor
   for (SlotId id : x.reuse) {
     const SharedView shared = tensor(id);
     const View& from = *shared;
