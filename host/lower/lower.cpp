@@ -37,7 +37,7 @@ class Lowering {
     program_.guards = fusion_.guards;
     for (ValueId id : fusion_.inputs()) program_.inputs.push_back(slotOf(id));
     // The order matters: any group may read a scalar, so scalars come first. The padding of a slot
-    // depends on all collectives that use it, so it is set after all groups.
+    // depends on all collectives that use the slot, so padForCollectives() runs after all groups.
     evaluateScalars();
     for (const Group& group : segmented_.groups) lowerGroup(group);
     for (ValueId id : fusion_.outputs()) program_.outputs.push_back(slotOf(id));
@@ -141,9 +141,9 @@ class Lowering {
     }
   }
 
-  // Emits the instructions that define the memory of a value, before an instruction writes it. A
-  // piece of a cat is a slice of the result of the cat. The first piece allocates the result, which
-  // may be a piece of another cat.
+  // Emits the instructions that define the memory of a value. Call this before an instruction
+  // writes the value. A piece of a cat is a slice of the result of the cat. The first piece
+  // allocates the result, which may be a piece of another cat.
   void provide(ValueId id, int line) {
     std::vector<ValueId> slices;  // each is stored in the next one
     for (; !slots_[id].valid() && cats_.catOf(id) != nullptr; id = cats_.catOf(id)->result) {

@@ -8,8 +8,9 @@ namespace heddle::host {
 // Lowers a segmented fusion, that is, translates it to a host program (host/program/program.h) for
 // a job of `job_size` ranks.
 //
-// - Scalars are translated first. Each one becomes an Evaluate instruction, except scalars that
-//   nothing reads or returns, and constants that only kernels read.
+// - The scalars that the fusion computes are translated first. Each one becomes an Evaluate
+//   instruction, except scalars that nothing reads or returns, and constants that only kernels
+//   read.
 // - The groups (ir/segment/segment.h) are translated in order, all on stream 0. A kernel becomes
 //   Allocate and LaunchKernel. A library call becomes Allocate and CallLibrary. A collective
 //   becomes Allocate, Communicate and Wait (an all-to-all also needs a kernel, lower_all_to_all.h).

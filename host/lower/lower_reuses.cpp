@@ -17,7 +17,7 @@ class ReuseWriter {
       if (const auto* view = std::get_if<Alias>(&x.op)) viewed_[view->out] = view->in;
     }
     forEachInstruction(program.body, [&](const Instruction& x, InstructionIndex) {
-      // Only the reshape of a view regroups the axes of a buffer.
+      // Only an Alias of the kind Reshape regroups the axes of a buffer.
       const auto* view = std::get_if<Alias>(&x.op);
       if (view != nullptr && std::holds_alternative<Alias::Reshape>(view->view)) {
         reshaped_.insert(rootOf(view->in));
@@ -25,7 +25,8 @@ class ReuseWriter {
     });
   }
 
-  // Copies to inputs overwrite outputs that are in these inputs. keep() therefore runs first.
+  // A copy to an input overwrites all other outputs that name the memory of this input. keep()
+  // therefore copies these outputs to new slots first.
   void run() {
     std::set<SlotId> overwritten;
     for (const auto& [output, reuse] : program_.reuses) {
@@ -105,7 +106,7 @@ const std::string& outputName(const Program& program, size_t output) {
   const std::string& name = program.slots.at(id).name;
   if (name.find(kKeptSuffix) == std::string::npos) return name;
   for (const Instruction& x : program.body) {
-    const auto* copy = std::get_if<Copy>(&x.op);  // appendReuses() keeps a value with a Copy
+    const auto* copy = std::get_if<Copy>(&x.op);  // keep() writes the new slot with a Copy
     if (copy == nullptr || copy->out != id) continue;
     const std::string& copied = program.slots.at(copy->in).name;
     if (name.starts_with(copied + kKeptSuffix)) return copied;

@@ -18,16 +18,18 @@ namespace heddle::host {
 //   where %v is a view of %w; `return %a in %b, %b in %a`.
 //   The name of the new slot is the name of the output with kKeptSuffix, and perhaps a number.
 // - `return %w in %w` needs no copy.
-// - If a collective computes the output with padding, %w gets the same padding. inputDesc() then
-//   asks the caller for it. Exception: if a view reshapes %w, %w must have no padding.
+// - If a collective computes the output with padding, %w gets the same padding. inputDesc()
+//   (host/tensor.h) then asks the caller for this padding. Exception: if a view reshapes %w, %w
+//   must have no padding.
 //
 // Requires that program.inputs and program.outputs have the slots of the fusion's inputs and
 // outputs, and that Slot::alloc of all slots is final. `job_size` is the number of ranks.
 inline constexpr const char* kKeptSuffix = "_kept";
 void appendReuses(Program& program, UniqueNames& names, const Fusion& fusion, int64_t job_size);
 
-// Returns the name that the user gave an output, without '%'. If appendReuses() has replaced the
-// output by a copy, returns the name of the copied value.
+// Returns the name of the slot of an output, without '%'. An output that is stored in an input
+// therefore has the name of the input. If appendReuses() has replaced the output by a copy, returns
+// the name of the copied slot.
 const std::string& outputName(const Program& program, size_t output);
 
 }  // namespace heddle::host

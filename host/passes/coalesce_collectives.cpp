@@ -91,7 +91,7 @@ class Coalescer {
   // exactly one post and exactly one wait. The wait must come after the post, and the same ranks
   // must execute both.
   std::optional<Member> memberAt(size_t i) {
-    // Only a Communicate can be joined, because it may have several pairs.
+    // Only a Communicate can be joined: no other post can have several pairs.
     const auto* x = std::get_if<Communicate>(&at(i).op);
     if (x == nullptr || !mayGroup(x->kind) || isPiece(i, x->kind)) return std::nullopt;
     const std::vector<size_t>& waits = waits_[x->token];
@@ -200,7 +200,7 @@ class Coalescer {
   std::vector<PostGroup> groups_;
   std::set<size_t> open_;                       // the groups that further collectives may join
   std::map<size_t, std::vector<size_t>> ends_;  // by instruction: groups that it may block
-  std::map<size_t, size_t> joined_;             // groups, by the position of the last member
+  std::map<size_t, size_t> joined_;             // index of the last post of a group -> group
   std::set<size_t> gone_;                       // indices of posts and waits that groups replace
 };
 

@@ -13,10 +13,10 @@ namespace {
 
 // --- the top level -------------------------------------------------------------------------------
 
-// The buffers whose last use has been visited, but which stream 0 cannot free yet. Stream 0 is not
-// ordered after all of their accesses. Each buffer is stored with one access that stream 0 does not
-// follow yet. It is examined again only when stream 0 is ordered after this access. This keeps the
-// pass fast if many buffers wait.
+// The buffers whose last use has been visited, but which stream 0 cannot free yet, because it is
+// not ordered after all of their accesses. Each buffer is stored with one access after which stream
+// 0 is not ordered yet. The buffer is examined again only when stream 0 is ordered after this
+// access. This keeps the pass fast if many buffers wait.
 class WaitingBuffers {
  public:
   explicit WaitingBuffers(StreamOrder& order) : order_(order) {}
@@ -80,14 +80,14 @@ class WaitingBuffers {
 };
 
 // Frees the buffers that instructions at the top level allocate. The first loop finds the last use
-// of each buffer, and the buffers that an instruction ordered by the author uses. The author frees
-// these buffers. The last loop frees each other buffer as soon as its last use has been visited and
-// stream 0 is ordered after all uses.
+// of each buffer. It also finds the buffers that the author must free, because an instruction that
+// the author has ordered uses them (Item::opaque). The last loop frees each other buffer as soon as
+// its last use has been visited and stream 0 is ordered after all uses.
 Program freeAtTop(Program program) {
   const BufferAccesses items = bufferAccessesOf(program);
   StreamOrder order(program, items);
   const size_t count = program.body.size();
-  std::map<RootId, size_t> last_use, root_at;  // by buffer: index of the last use; of the Allocate
+  std::map<RootId, size_t> last_use, root_at;  // by buffer: indices of last use and Allocate
   std::set<RootId> opaque;
   for (size_t i = 0; i < count; ++i) {
     for (const ItemAccess& access : items.items[i].accesses) {
@@ -229,8 +229,9 @@ class BodyFrees {
   }
 
   Program& program_;
-  std::map<SlotId, int> uses_;  // number of instructions of the program that name the slot
-  // Slots that are inputs or outputs, or are freed, posted or used on other streams.
+  std::map<SlotId, int> uses_;  // how often instructions of the program name the slot
+  // Inputs, outputs, and slots that a Free, a post or an instruction on a stream other than stream
+  // 0 names.
   std::set<SlotId> taken_;
   std::map<SlotId, std::vector<SlotId>> views_;  // per slot: its direct views
 };

@@ -30,9 +30,9 @@ class ItemOrder {
   }
 
   // Calls work(other) for each item that may depend on `item`, and for each item on which `item`
-  // may depend. Exception: of the items that depend on `item` only because both are posts, calls
-  // work() only for the last one before `item`. May call work() several times for one item, and
-  // also for `item` itself.
+  // may depend. Exception: every two posts depend on each other. Of the posts that have no other
+  // dependency with `item`, calls work() only for the last one before `item`. May call work()
+  // several times for one item, and also for `item` itself.
   template <class Work>
   void forNeighbours(size_t item, const Work& work) const {
     const auto forAll = [&](const std::vector<size_t>& others) {
@@ -87,7 +87,7 @@ class ItemOrder {
   // The items that use one buffer or one slot.
   struct Users {
     std::vector<size_t> changing;  // items that write the buffer or define the slot
-    std::vector<size_t> reading;   // items that read the buffer or name the slot
+    std::vector<size_t> reading;   // all other items that read the buffer or name the slot
     void add(size_t item, bool changes) { (changes ? changing : reading).push_back(item); }
   };
 
@@ -194,8 +194,8 @@ class ItemList {
   bool precedes(size_t a, size_t b) const { return label_[a] < label_[b]; }
 
   // Moves the items of the wish before its target, where later calls keep them. Changes nothing if
-  // one of these items depends on the target, or if an earlier wish keeps it after the target.
-  // Returns whether an item moved.
+  // one of these items depends on the target, or must stay after the target because of an earlier
+  // wish. Returns whether an item moved.
   bool fulfil(const ItemOrder& order, const ItemMove& wish) {
     std::vector<size_t> moved;
     for (size_t item : wish.items) {

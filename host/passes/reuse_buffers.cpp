@@ -61,7 +61,8 @@ class BufferReuser {
     findViews();
     findInputs();
     findAllocated();
-    // Outputs choose from the inputs first, because their memory outlives the run.
+    // Outputs choose from the inputs before temporaries do. Their memory outlives the run, so they
+    // save memory for longer.
     for (size_t i = 0; i < allocated_.size(); ++i) {
       if (isReturned(allocated_[i])) listInputs(allocated_[i], true);
     }
@@ -307,7 +308,8 @@ class BufferReuser {
   }
 
   // Of the values whose memory `next` may take, returns the value that is used last. Removes values
-  // that are freed before `last_new`, because no later value may take their memory either.
+  // that are freed before `last_new`. New memory has been allocated since then, so no later value
+  // may take their memory either.
   LastUsedFirst::const_iterator bestOf(LastUsedFirst& values, const StoredValue& next,
                                        size_t last_new) const {
     auto old = values.lower_bound(order_->usesOf(next.root).front().item);

@@ -16,7 +16,9 @@ namespace heddle::host {
 // - Each allocated tensor is in at most one list. It is not listed if the program allocates new
 //   memory between the Free of the tensor and the new value. The tensor would otherwise stay
 //   allocated beside the new memory, and the peak memory of a run could grow.
-// - An input is first offered to the outputs of the program, because their memory outlives the run.
+// - An input is offered to the outputs of the program before it is offered to temporaries. The
+//   reason: the memory of an output outlives the run, so an output that takes the memory of an
+//   input saves memory for longer.
 // - An input is in no list if an output is a view of it or is stored in it, or if an instruction
 //   redefines its slot.
 //

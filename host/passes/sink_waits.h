@@ -10,11 +10,11 @@ namespace heddle::host {
 // writes.
 //   A wait does not move past an instruction that posts its token again or waits for its token
 //     again. It does not move at all if no earlier instruction posts its token.
-//   The wait is on the stream of the instruction before which it now is. If this instruction has no
-//     stream, or if it does not run on all ranks that execute the wait, the wait is on stream 0.
+//   The wait uses the stream of the instruction that now follows it. If this instruction has no
+//     stream, or if it does not run on all ranks that execute the wait, the wait uses stream 0.
 //   If nothing stops the wait, it is at the end of the program, on stream 0.
 // The pass changes only programs for which isUnordered() (host/passes/analysis/buffer_accesses.h)
-// is true. In all other programs, the author has written the waits and events.
+// is true. In all other programs, the author has ordered the streams.
 Program sinkWaits(Program program);
 
 }  // namespace heddle::host

@@ -25,7 +25,7 @@ struct CopiedOutput {
   size_t copy;                  // index of the Copy to the input
   SlotId value;                 // the operand of this Copy
   std::string name;             // the name that the user gave the value, without '%'
-  SlotId buffer = kNoSlot;      // the slot that an Allocate defines; kNoSlot: there is none
+  SlotId buffer = kNoSlot;      // the slot of the Allocate for `value`; kNoSlot: there is none
   size_t allocate = 0;          // index of the Allocate
   std::string why_copied = {};  // "": the output can be written in place
   // The instructions that must read the input before the first write to the buffer, which is
@@ -94,9 +94,9 @@ class ReuseFinder {
  private:
   // The facts about one slot.
   struct SlotFacts {
-    const Alias* view = nullptr;      // the Alias that defines the slot
-    RootId root = {};                 // the buffer, of an input or of the slot of an Allocate
-    std::optional<size_t> copy = {};  // index of the last Copy to the slot
+    const Alias* view = nullptr;             // the Alias that defines the slot
+    RootId root = {};                        // the buffer of an input or Allocate; invalid: a view
+    std::optional<size_t> copy = {};         // index of the last Copy to the slot
     std::optional<size_t> layout_user = {};  // the first instruction that needs the slot, or a view
                                              // of it, in the layout of its type
     std::optional<size_t> ordered_output = {};  // the first output that is the slot or a view of
@@ -114,8 +114,8 @@ class ReuseFinder {
     }
   }
 
-  // Calls work(facts) for the slot and for each slot of which it is a view, until work() returns
-  // false.
+  // Calls work(facts) for the slot and for its bases, until work() returns false. The bases of a
+  // view are the slots of which it is a view, directly or indirectly.
   template <class Work>
   void forBases(SlotId id, const Work& work) {
     while (work(facts_[id]) && facts_[id].view != nullptr) id = facts_[id].view->in;
@@ -125,7 +125,7 @@ class ReuseFinder {
     for (size_t i = 0; i < program_.outputs.size(); ++i) {
       if (!slot(program_.outputs[i]).tensor.layout.required) continue;
       forBases(program_.outputs[i], [&](SlotFacts& facts) {
-        if (facts.ordered_output) return false;  // the slots that it views have one as well
+        if (facts.ordered_output) return false;  // its bases have one as well
         facts.ordered_output = i;
         return true;
       });
@@ -138,7 +138,7 @@ class ReuseFinder {
       if (!needsLayout(op)) continue;
       const auto add = [&](SlotId used) {
         forBases(used, [&](SlotFacts& facts) {
-          if (facts.layout_user) return false;  // the slots that it views have one as well
+          if (facts.layout_user) return false;  // its bases have one as well
           facts.layout_user = i;
           return true;
         });
@@ -163,7 +163,7 @@ class ReuseFinder {
   // Returns a text such as "the collective `allgather ...` (line 3)".
   std::string kindAndText(size_t item) const {
     const Op& op = program_.body[item].op;
-    // Only the name in the message depends on the instruction.
+    // Only the wording of the message depends on the kind of the instruction.
     const char* kind = std::holds_alternative<Alias>(op)         ? "the view "
                        : std::holds_alternative<CallLibrary>(op) ? "the library call "
                        : kindOf(op) == InstructionKind::Post     ? "the collective "

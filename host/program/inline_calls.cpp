@@ -11,9 +11,9 @@ namespace heddle::host {
 namespace {
 
 // Replaces the Calls of one program by the bodies of the called programs (the callees). For each
-// Call, the class first maps the symbols of the callee to those of the caller, then the meshes,
-// then the slots. Slots come last, because their types use symbols and meshes. Finally it copies
-// the body of the callee and renames the ids and sizes in the copy.
+// Call, the class first maps the symbols of the callee to sizes of the caller. It then maps the
+// meshes and the slots. Slots come last, because their types use symbols and meshes. Finally it
+// copies the body of the callee and renames the ids and sizes in the copy.
 class Inliner {
  public:
   explicit Inliner(const Program& program) : out_(program) {
@@ -127,9 +127,9 @@ class Inliner {
     tensors(callee.outputs, call.outputs, false);
   }
 
-  // Restricts all instructions of the body to the ranks of a mesh. Throws UserError if an
-  // instruction is already restricted to a different mesh, because an instruction can name only one
-  // mesh.
+  // Restricts all instructions of the body to the ranks of a mesh. A restricted For or If needs no
+  // change inside, because other ranks skip it. Throws UserError if an instruction is already
+  // restricted to a different mesh, because an instruction can name only one mesh.
   void restrict(std::vector<Instruction>& body, MeshId on) const {
     if (!on.valid()) return;
     for (Instruction& x : body) {
@@ -149,9 +149,10 @@ class Inliner {
     });
   }
 
-  // Maps the symbols of the callee. The first input axis whose extent is a single symbol gives this
-  // symbol its value. All other axes of inputs are compared by guards. The guards are created after
-  // all values are known, because a guard may contain a symbol that a later input determines.
+  // Maps the symbols of the callee. A symbol gets its value from the first input axis whose extent
+  // is exactly this symbol. For each other axis of an input, a guard compares the extents of the
+  // caller and the callee. The guards are created after all values are known, because a guard may
+  // contain a symbol that a later input determines.
   void bindSymbols(const Program& callee, const Call& call) {
     symbols_.clear();
     for (const auto& [symbol, value] : callee.size_defaults) symbols_[symbol] = Size(value);
@@ -189,9 +190,9 @@ class Inliner {
     });
   }
 
-  // Maps the symbols of the inputs whose values decide sizes of the callee. Sizes must be known
-  // before the run, and only values of inputs are. The call must therefore pass inputs of the
-  // caller.
+  // Maps the symbols of the inputs whose values decide sizes of the callee. All sizes must be known
+  // before the run, and the inputs of the caller are the only scalars whose values are known then.
+  // The call must therefore pass such inputs.
   void bindScalars(const Program& callee, const Call& call) {
     const std::set<std::string>& used = scalarsOf(callee);
     if (used.empty()) return;
@@ -328,8 +329,8 @@ class Inliner {
   UniqueNames event_names_{1};
   UniqueNames kernel_names_{1};
   UniqueNames index_names_{1};
-  // These maps belong to the Call that is being expanded. They map the symbols and ids of the
-  // callee to those of the caller.
+  // These maps belong to the Call that is being expanded. They map the symbols of the callee to
+  // sizes of the caller, and its ids to those of the caller.
   std::map<std::string, Size> symbols_;
   IdVector<MeshId, MeshId> meshes_;
   IdVector<SlotId, SlotId> slots_;

@@ -25,10 +25,12 @@ namespace heddle::host {
 struct Allocate {
   SlotId out;
   StreamId stream = kCallerStream;
-  // The slot gets the memory of the first tensor in this list that is available. The value of this
-  // tensor is lost. An input is available if the run donates it (RunOptions::donated), and a tensor
-  // that the program allocated always is. Once an Allocate has taken the memory of a tensor, this
-  // tensor is no longer available. If no tensor is available, the instruction allocates new memory.
+  // The slot gets the memory of the first tensor in this list that is available. The first write to
+  // the slot overwrites the value of this tensor. A tensor that the program allocated is available.
+  // An input is available if the run donates it (RunOptions::donated). A tensor whose memory an
+  // earlier Allocate has taken is no longer available. If no tensor is available, the instruction
+  // allocates new memory. Exception: inside an If that the run decides (Predicate), it always
+  // allocates new memory.
   std::vector<SlotId> reuse = {};
   bool operator==(const Allocate&) const = default;
   static constexpr std::string_view kMnemonic = "allocate";
@@ -76,8 +78,8 @@ struct LaunchKernel {
 inline constexpr int32_t kMostCtas = 64;         // largest comm::Carrier::ctas
 inline constexpr int32_t kMostCopyChannels = 4;  // largest comm::Carrier::copy_channel
 
-// Calls a library function, for ops without generated kernels: matrix products, attentions, and the
-// functions of host/device/library_call.h.
+// Calls a library function: a matrix product, an attention, or a function of
+// host/device/library_call.h, such as a cumulative sum.
 struct CallLibrary {
   std::string function;  // the name of the op
   std::vector<SlotId> inputs;
@@ -105,10 +107,11 @@ struct Copy {
 // Posts (starts) a collective. `token` represents it until it has completed.
 // Counts:  the element counts include the padding of the allocations, except in an AllToAllV. All
 //          ranks allocate equal sizes, so the counts are equal on all ranks.
-// Buffers: before a Wait on the token, no instruction may write `in` or access `out`. A slot that
-//          only the root needs may be undefined on all ranks except the root.
-// Order:   the elements that one rank contributes or gets are contiguous in memory. A gathered or
-//          scattered axis must therefore be outermost in memory. The same holds for the two axes
+// Buffers: before a Wait on the token, no instruction may write `in` or access `out`. This rule
+//          also applies to the buffers in `also`. A slot that only the root needs may be undefined
+//          on all ranks except the root.
+// Order:   the elements that one rank contributes or gets must be contiguous in memory. A gathered
+//          or scattered axis must therefore be outermost in memory. The same holds for the two axes
 //          that an all-to-all splits and joins.
 struct Communicate {
   comm::CollectiveKind kind;  // never Recv; Send: the root of a team of two sends to the other rank
@@ -262,8 +265,8 @@ struct Call {
   static constexpr InstructionKind kKind = InstructionKind::Call;
 };
 
-// Check makes the run fail if a value is NaN or infinite. Print prints the name of the slot and the
-// first values.
+// Check makes the run fail if a value is NaN or infinite. Print prints the name of the slot, and
+// its value or the first elements of its tensor.
 struct Check {
   SlotId slot;
   StreamId stream = kCallerStream;

@@ -55,8 +55,8 @@ void expectType(const OpDef& op, const Slot& slot, DType dtype) {
 
 // Checks an op that processes lines along an axis, such as a scan. A line is a list of elements
 // whose indices differ only along this axis. Each rank needs full lines, so no tensor of the call
-// may be sharded along the axis. Exception: the first operand and the result of a scatter may be,
-// if both have the same sharding along the axis.
+// may be sharded along the axis. Exception: the first operand and the result of a scatter may be
+// sharded along it, if both have the same sharding there.
 void verifyLines(const Program& program, const OpDef& op, const CallLibrary& call) {
   const int64_t axis = libraryAxis(call);
   const Slot& out = program.slots[call.outputs[0]];

@@ -10,8 +10,8 @@ namespace heddle::host {
 // The options of all passes of a compilation. Some passes rewrite the fusion, and some the host
 // program.
 struct PassOptions : heddle::PassOptions {
-  // true: communication runs beside computation. Collectives get their own streams, and matrix
-  // products next to collectives are split into chunks of rows. false: neither is done.
+  // true: communication runs beside computation. Collectives get their own streams. Matrix products
+  // next to collectives may be split into chunks of rows (`chunks`). false: neither is done.
   bool overlap = true;
   // Number of chunks of a matrix product next to a collective. 1: no split. All ranks of a job must
   // pass the same number. If a tensor of the fusion has its own number of chunks, such as 4 in

@@ -23,9 +23,9 @@ namespace heddle::host {
 // A slot is a register of the program. There are three kinds of slots:
 //   A tensor slot names a buffer or a view of a buffer.
 //   A scalar slot holds a number on the host.
-//   A list slot holds several i64 values on the host. Slot::is_scalar is true for list slots too.
+//   A list slot holds a list of i64 values on the host. Slot::is_scalar is true for list slots too.
 //     Only ReadBack fills a list slot.
-// A later Allocate, Alias, Evaluate or ReadBack may redefine a slot.
+// A later Allocate, Alias, Evaluate, ReadBack or Call may redefine a slot.
 struct Slot {
   std::string name;  // without '%'
   bool is_scalar = false;
@@ -63,8 +63,9 @@ struct Kernel {
 // with the sizes and strides of the caller's tensor.
 struct ReusedInput {
   SlotId input;
-  // true (`in!`): the pass write_in_place must remove the copy to the input. If it cannot, it
-  // throws UserError with the reason.
+  // A program usually computes such an output in another buffer and copies it into the input at the
+  // end. true (`in!`): the pass write_in_place must remove this copy. If it cannot, it throws
+  // UserError with the reason.
   bool required = false;
   bool operator==(const ReusedInput&) const = default;
 };
@@ -84,7 +85,8 @@ struct Program {
   std::vector<std::pair<std::string, int64_t>> size_defaults;  // (symbol, default value)
   std::vector<SizeGuard> guards;  // conditions on sizes, which every run checks
   std::vector<Instruction> body;
-  // The programs that Calls name. An id in a callee is an index into a list of the callee.
+  // The programs that the Call instructions of `body` name. Each of them has its own lists of
+  // slots, kernels and so on, to which its ids refer.
   std::vector<Program> callees;
 
   std::optional<SlotId> findSlot(std::string_view name) const;
@@ -111,9 +113,10 @@ int32_t countInstructions(const std::vector<Instruction>& body);
 
 // --- the slots and streams of instructions ------------------------------------------------------
 
-// A read or write of the memory of a tensor slot by an instruction. In a collective with a root,
-// only some ranks access each slot. accessesOf() returns the accesses of all ranks; the unrolled
-// program of a rank contains only the accesses of this rank.
+// A read or write of the memory of a tensor slot by an instruction. A scalar slot that a
+// LaunchKernel or a Print reads has an Access too. In a collective with a root, only some ranks
+// access each slot. accessesOf() returns the accesses of all ranks; the unrolled program of a rank
+// contains only the accesses of this rank.
 struct Access {
   SlotId slot;
   bool write;             // false: a read

@@ -132,8 +132,9 @@ void rename(Instruction& instruction, const Renaming& renaming);
 
 // Replaces every Call by the body of the called program. Slot %x of program p becomes %p.x, with a
 // number appended if this name already exists. Scalar inputs and outputs of p become the slots that
-// the Call names. Tokens, events, kernels and loop indices of p get new names if their names
-// already exist. Throws UserError in these cases:
+// the Call names. An Alias connects each tensor input or output of p with the slot that the Call
+// names. Tokens, events, kernels and loop indices of p get new names if their names already exist.
+// Throws UserError in these cases:
 // - A called program does not exist.
 // - The number of operands or results, or the type of an operand, does not fit the called program.
 // - The result would have more than 200,000 instructions, or more than 200,000 slots and kernels
@@ -142,7 +143,8 @@ void rename(Instruction& instruction, const Renaming& renaming);
 //   for it.
 // - The Call names two different slots for one scalar of the called program, for example one as
 //   input and one as output.
-// - A Call and an instruction of the called program are restricted to different meshes.
+// - A Call is restricted to a mesh, and an instruction of the called program (outside of loops and
+//   branches) to a different one.
 Program inlineCalls(const Program& program);
 
 }  // namespace heddle::host

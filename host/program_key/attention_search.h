@@ -20,8 +20,9 @@ class AttentionSearch {
   AttentionSearch(const Fusion& fusion, DeviceKind device);
 
   bool empty() const { return found_.empty(); }
-  // Returns the results of decidingSizes() (host/device/attention.h) for all attentions. Runs with
-  // equal results can share a program. Returns an empty list if `sizes` is empty.
+  // Returns the properties of `sizes` that decide whether the library computes the attentions: the
+  // results of decidingSizes() (host/device/attention.h) for all of them, in one list. Runs with
+  // equal lists can share a program. Returns an empty list if `sizes` is empty.
   std::vector<int64_t> decidingSizesFor(const SizeBindings& sizes) const;
 
  private:

@@ -9,9 +9,9 @@
 namespace heddle::host {
 namespace {
 
-// The largest number of programs that the calls of one program may reach. A program contains a copy
-// of each program that it calls. Without a limit, a few lines of text could expand to very many
-// programs.
+// The largest number of programs that a program may contain. A program contains itself and a copy
+// of each program that it calls, directly or indirectly. Without a limit, a few lines of text could
+// expand to very many programs.
 constexpr size_t kMaxCallees = 200;
 constexpr size_t kMaxDefaults = 10'000;
 

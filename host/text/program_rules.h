@@ -33,8 +33,9 @@ class DeclaredNames {
 // Returns the error that the text has `found` in place of the name of an input. `found` is, for
 // example, the quoted name of another slot ('%x').
 std::string noInput(std::string_view found);
-// Checks that no size in the kernel's segment is written `n?`. Only a fusion may contain such a
-// size, which may be 1. heddle decides whether it is 1 before it creates a program.
+// Checks that no size in the kernel's segment is written `n?`. The `?` says that the size may be 1
+// in a run, and that its axes are then broadcast. Only a fusion may contain such a size. heddle
+// decides whether it is 1 before it creates a program.
 std::string kernelSizesViolation(const Kernel& kernel);
 // Checks that `candidate` has the form of Kernel::candidate: an index or a list of parameters. Does
 // not check that the kernel has this candidate.
@@ -49,7 +50,8 @@ std::string allocViolation(const Slot& slot);
 // value of an input (`%n`).
 std::string defaultSizeViolation(const std::string& symbol, int64_t value);
 // Checks that the program may also call `callee`. Limits the number of programs that are called
-// directly or indirectly. A program counts once per path of calls that leads to it.
+// directly or indirectly, plus `program` itself. A program counts once per path of calls that leads
+// to it.
 std::string calleeViolation(const Program& program, const Program& callee);
 // Returns the error that two different programs of a file have this name.
 std::string twoPrograms(std::string_view name);

@@ -9,7 +9,8 @@
 namespace heddle::host {
 
 // Returns the text of a complete host program: first the programs that it calls, then the program
-// itself, each with its meshes and its kernels. No information is lost:
+// itself, each with its meshes and its kernels. The text contains everything that sameProgram()
+// (host/program/program.h) compares:
 //   sameProgram(p, parseProgram(print(p))) is true for every program p that verify()
 //   (host/verify/verify.h) accepts and that calls each of its callees.
 //   print(parseProgram(x)) == x for every text x that print() has returned.
@@ -20,7 +21,8 @@ std::string printInstruction(const Program& program, const Instruction& instruct
 // InstructionIndex.
 std::vector<std::string> instructionTexts(const Program& program);
 
-// Parses a program. Throws UserError that names `origin`, line and column.
+// Parses a text that contains a program, preceded by the programs that it calls. Throws UserError
+// that names `origin`, line and column.
 Program parseProgram(std::string_view text, std::string_view origin = "<text>");
 
 // Parses a .fusion or .hostir file. The first keyword after the meshes decides whether the text is

@@ -85,7 +85,7 @@ void checkScatter(const CallLibrary& x, const TensorDesc& value, const TensorDes
       x.function, str(value.sizes), str(index.sizes), str(source.sizes), axis);
 }
 
-// Checks that no result overlaps an operand or a second result. The call would otherwise overwrite
+// Checks that no result overlaps an operand or another result. The call would otherwise overwrite
 // elements that it still reads.
 void checkLibraryMemory(const CallLibrary& x, const UnrolledStep& step) {
   for (size_t i = 0; i < step.outputs.size(); ++i) {

@@ -20,10 +20,10 @@ struct StepCount {
 };
 
 // Counts the steps on the rank of `scope`, without creating them. Requires that the program
-// contains no Calls. A body that has the same number of steps in every trip is counted once, so a
-// long loop takes no more time than a short one. All other loops are counted trip by trip, and
-// counting stops soon after `most` steps. A loop or branch with a size that cannot be evaluated
-// counts as one step, because unroll() reports the error.
+// contains no Call instruction. A body that has the same number of steps in every trip is counted
+// once, so a long loop takes no more time than a short one. All other loops are counted trip by
+// trip, and counting stops soon after `most` steps. A loop or branch with a size that cannot be
+// evaluated counts as one step, because unroll() reports the error.
 StepCount countSteps(const Program& program, Scope& scope, int64_t most);
 
 }  // namespace heddle::host

@@ -48,7 +48,8 @@ bool haveCommon(const std::set<SlotId>& a, const std::set<SlotId>& b) {
   return std::any_of(a.begin(), a.end(), [&](SlotId slot) { return b.contains(slot); });
 }
 
-// Finds the early scalars, which are not late: their values must be known when a plan is created.
+// Finds the early scalars, which are all scalars that are not late. Their values must be known when
+// a plan is created.
 class EarlyScalars {
  public:
   explicit EarlyScalars(const Program& program) : program_(program) {
@@ -107,8 +108,8 @@ class EarlyScalars {
   }
 
   // Finds the views of one buffer that the instruction accesses together, if it writes one of them.
-  // Makes the scalars early that decide where these views begin. If only a run knew the distance of
-  // the views, the write could overwrite elements of the other view.
+  // The scalars that decide where these views begin become early. If only a run knew the distance
+  // of the views, the write could overwrite elements of the other view.
   void keepDistances(const Op& op) {
     if (origins_.empty() || std::holds_alternative<Alias>(op)) return;
     std::vector<SlotId> read;
@@ -172,8 +173,9 @@ class EarlyScalars {
   std::set<std::string> early_;
   std::vector<const Alias*> aliases_;
   std::set<SlotId> stored_;  // inputs, and results of Allocate; an Alias may define them again
-  std::map<SlotId, Origin> origins_;             // origins of all views
-  std::vector<std::set<std::string>> together_;  // the scalars of each guard or bound with several
+  std::map<SlotId, Origin> origins_;  // origins of all views
+  // For each guard or bound with several scalars: these scalars.
+  std::vector<std::set<std::string>> together_;
 };
 
 }  // namespace

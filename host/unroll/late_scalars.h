@@ -20,10 +20,10 @@ namespace heddle::host {
 // inputs.
 using LateInputs = std::map<std::string, int32_t>;
 
-// Returns the late inputs of a program, which must not contain Calls. An input %n is late if all of
-// these conditions hold:
-// - It occurs only in bounds of slices and in guards with <=. Each of these sizes is linear in %n,
-//   as in rows - 2*%n, and contains no other late scalar.
+// Returns the late inputs of a program, which must not contain Call instructions. An input %n is
+// late if all of these conditions hold:
+// - It occurs only in bounds of slices and in guards with <=. Each of these bounds and guards is
+//   linear in %n, as in rows - 2*%n, and contains no other late scalar.
 // - The number of elements of each slice does not depend on it.
 // - No instruction writes one view of a buffer and accesses a second view of this buffer, if one of
 //   the two views begins at a position that depends on %n. Otherwise only a run would know whether

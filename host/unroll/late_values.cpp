@@ -68,8 +68,9 @@ class LateValues {
     return found.contains(symbol);
   }
 
-  // A plan is valid for one value of each scalar that decides sizes or offsets. For a late scalar,
-  // it is valid for a range of values. A tensor that decides sizes or offsets counts as a scalar.
+  // A plan is valid for one value of each scalar that decides sizes or offsets. Exception: a late
+  // scalar (host/unroll/late_scalars.h) decides only where slices begin. The plan is valid for a
+  // range of its values. A tensor that decides sizes or offsets counts as a scalar.
   void addScalar(size_t i) {
     const Slot& slot = program_.slots.at(program_.inputs[i]);
     if (!slot.is_scalar && !scalars_.contains(scalarSymbol(slot.name))) return;

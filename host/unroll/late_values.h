@@ -11,8 +11,8 @@ namespace heddle::host {
 // line for each value:
 // - the addresses of the inputs, and of views whose beginning depends on a late input
 //   (host/unroll/late_scalars.h),
-// - the scalars that the run passes to kernels and to the host, for example seeds of random
-//   numbers,
+// - the scalar inputs, for example seeds of random numbers. If a scalar decides sizes or offsets,
+//   its line says for which values the plan is valid, or that a new value needs a new plan,
 // - the memory of the outputs: an allocation of the run, an input, or a view of an input.
 // Everything else is fixed in the plan (host/plan/plan.h). bindRun() (host/run/bind_run.h) writes
 // the addresses and scalars.

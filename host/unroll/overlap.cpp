@@ -103,7 +103,7 @@ class CommonByteSearch {
     }
   }
 
-  // Returns true if the axes from `first` on have a sum from `least` to `most`. Also returns false
+  // Returns whether the axes from `first` on have a sum from `least` to `most`. Also returns false
   // when the search has used up kMostVisits.
   bool search(size_t first, int64_t least, int64_t most) {
     if (++visits_ > kMostVisits || most < 0 || least > sumFrom(first)) return false;

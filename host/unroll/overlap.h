@@ -14,7 +14,7 @@ struct TensorInMemory {
 };
 
 // Says whether two tensors have a byte in common. Unknown: their memory ranges overlap, and the
-// search for a common byte was given up.
+// search for a common byte has reached a limit (see sharingOf()).
 enum class Sharing : uint8_t { Nothing, Bytes, Unknown };
 
 // Finds out whether two tensors have a byte in common. The answer is exact with two exceptions. If

@@ -11,7 +11,7 @@ namespace heddle::host {
 // Returns the allocations that can have the layouts of the caller's preallocated outputs, so that
 // the program writes these outputs without a copy. The map contains the slot of each such
 // Allocate, with the sizes, strides and allocated sizes that its tensor must have. Conditions:
-//  - The output is the slot, or a permuted view of it.
+//  - The output is the slot, or a view of it that at most permutes the axes.
 //  - One Allocate at the top level of the program defines the slot. Its views have one definition
 //    each.
 //  - No instruction needs the layout of the slot's type (needsLayout() in

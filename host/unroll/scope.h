@@ -40,7 +40,8 @@ class Scope {
   // that `size` is at least 0 with the present values.
   void trackLate(const LateInputs& late, std::map<int32_t, LateRange>& ranges);
   void restrictLate(const Size& size) const;
-  // Returns, for each late input in the size, how much the size grows if the input grows by 1.
+  // Returns, for each late input in the size, how much the size grows if the input grows by 1. This
+  // number is in LateTerm::bytes. The caller must multiply it by the bytes per index.
   std::vector<View::LateTerm> lateTermsOf(const Size& size) const;
   int64_t lateValue(int32_t input) const;  // the value in values()
 

@@ -17,7 +17,7 @@
 namespace heddle::host {
 
 // Unrolling writes a host program (host/program/program.h) out for one rank and one set of sizes:
-// - Calls are replaced by the called programs, and loops are expanded.
+// - Each Call is replaced by the called program, and loops are expanded.
 // - Instructions that only other ranks execute (Instruction::on) are left out.
 // - Branches on sizes are decided. Branches on scalars become jumps.
 // - Each view is resolved to a buffer, a byte offset and a descriptor.
@@ -55,8 +55,8 @@ struct View {
   // (Allocate::reuse) begins a new value. This is the number of the view's value, from 0.
   int32_t value = 0;
 
-  // Returns a number from which alignments follow: a power of two divides it if and only if it
-  // divides the offset for all values of the late inputs.
+  // Returns a number from which alignments follow: a power of two that divides it also divides the
+  // offset, for all values of the late inputs.
   int64_t offsetBits() const {
     int64_t bits = byte_offset;
     for (const LateTerm& term : late) bits |= term.bytes;
@@ -141,15 +141,16 @@ struct UnrolledStep {
                                 // i64
   RegisterId scalar_out;  // Evaluate, ReadBack: register that is written; for a list: the register
                           // of its first element
-  // Index of the step to which the run jumps. An If that the run decides jumps if its predicate is
-  // false. A step without instruction, which skips the else_body, always jumps. -1: no jump.
+  // Index of the step to which the run jumps. The step of an If jumps if the predicate is false
+  // during the run. A step without instruction always jumps: it ends the then_body and skips the
+  // else_body. -1: no jump.
   int32_t jump = -1;
 };
 
 struct Unrolled {
-  // If the program contains Calls: a copy of the program in which each Call is replaced by the
-  // called program. All ids of the unrolled program then refer to this copy. nullptr: the program
-  // contains no Calls. A program from which a Plan is prepared contains none.
+  // If the program contains Call instructions: a copy of the program in which each Call is replaced
+  // by the called program. All ids of the unrolled program then refer to this copy. nullptr: the
+  // program contains no Call. A program from which a Plan is prepared contains none.
   std::shared_ptr<const Program> inlined;
   std::vector<UnrolledStep> steps;
   IdVector<BufferId, Buffer> buffers;
@@ -180,8 +181,8 @@ struct UnrollRequest {
   SizeBindings sizes;  // the values of the symbols of the program
   // The local descriptors of the caller's tensors, one per input of the program. The descriptor of
   // a scalar is empty. If the list is empty, each input has the descriptor that describe() returns.
-  // If the type of the input declares a memory order (Layout::observed), the strides follow this
-  // order.
+  // Exception: if the type of the input declares a memory order (Layout::observed), the strides
+  // follow this order.
   std::vector<TensorDesc> inputs;
   int64_t rank = 0;
   int64_t ranks = 1;     // number of ranks of the job
@@ -193,7 +194,7 @@ struct UnrollRequest {
 };
 
 // Unrolls the program. Throws UserError that names the instruction and the slot in these cases:
-// - The operand of an Alias has no such view, or sizes do not fit.
+// - The strides of an operand do not allow the view that an Alias asks for, or sizes do not fit.
 // - An index or peer is out of range.
 // - A slot is used before it is defined.
 // - An instruction accesses a value after a later value has been written to its memory
@@ -209,9 +210,9 @@ struct UnrollRequest {
 // - An output is a view of a donated input, or is declared `in` a donated input.
 Unrolled unroll(const Program& program, const UnrollRequest& request);
 
-// Returns the local descriptor of a slot on this rank for these sizes, in the allocation order of
-// its type. On a rank outside of the slot's mesh, the axes that the sharding lists have the local
-// size 0.
+// Returns the local descriptor of a slot on this rank for these sizes. The strides follow the
+// memory order that its type gives (TensorView::allocationOrder()). On a rank outside of the slot's
+// mesh, the axes that the sharding lists have the local size 0.
 TensorDesc describe(const Slot& slot, const Meshes& meshes, const SizeBindings& sizes, int64_t rank,
                     int64_t ranks);
 

@@ -54,9 +54,9 @@ Unroller::BufferValues& Unroller::valuesIn(BufferId buffer) {
 }
 
 // Returns whether the slot `taker` may take the memory of the view. No later value may have taken
-// this memory yet. The memory must be a donated input, or an allocation of the program from its
-// first byte on. A preallocated output does not take a donated input, because the caller gives the
-// memory of this output.
+// this memory yet. The memory must be a donated input or an allocation of the program. In an
+// allocation, the view must begin at the first byte. A preallocated output does not take a donated
+// input, because the caller gives the memory of this output.
 bool Unroller::isAvailable(const View& view, SlotId taker) {
   if (view.value != valuesIn(view.buffer).latest) return false;
   const Buffer& buffer = unrolled_.buffers[view.buffer];
@@ -69,7 +69,7 @@ bool Unroller::isAvailable(const View& view, SlotId taker) {
 // is available.
 bool Unroller::takeMemory(const Allocate& x) {
   if (x.reuse.empty() || !request_.reuse.enabled || innermostBranch() != nullptr) return false;
-  if (request_.layouts.contains(x.out)) return false;  // the caller's tensor replaces it
+  if (request_.layouts.contains(x.out)) return false;  // replaced by the caller's tensor
   for (SlotId id : x.reuse) {
     const SharedView shared = tensor(id);
     const View& from = *shared;

@@ -14,8 +14,8 @@
 
 namespace heddle::host {
 
-// Unrolls a host program without Calls (host/unroll/unroll.h). unroll() creates one object per
-// call.
+// Unrolls a host program that contains no Call instruction (host/unroll/unroll.h). unroll() creates
+// one object per call.
 class Unroller {
  public:
   Unroller(const Program& program, const UnrollRequest& request);

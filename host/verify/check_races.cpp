@@ -80,13 +80,12 @@ class RaceChecker {
     if (step.instruction == nullptr) return;
     const auto at = static_cast<int32_t>(i);
     const Op& op = step.instruction->op;
-    // Only a GroupBegin begins a post without a token.
+    // Only a GroupBegin begins a group, which counts as one post.
     if (std::holds_alternative<GroupBegin>(op)) group_ = newPost(at);
     if (!step.stream.valid()) return;
     if (state_.order(op, step.stream)) return;
     VectorClock& clock = state_.of(step.stream);
-    // A group is one post, which begins with GroupBegin. Only GroupEnd has a token. The sends and
-    // receives of the group have none.
+    // Only the GroupEnd of a group has a token. The sends and receives inside have none.
     if (kindOf(op) == InstructionKind::Group) {
       if (const std::optional<TokenId> token = postedToken(op)) {
         state_.post(*token, group_, clock);

@@ -28,8 +28,8 @@ namespace heddle::host {
 // Costs:  Time and memory are linear in the number of posts.
 class CollectiveMatcher {
  public:
-  // `program` must not contain Calls, and must outlive the matcher. `ranks` is the number of ranks
-  // of the job.
+  // `program` must not contain Call instructions, and must outlive the matcher. `ranks` is the
+  // number of ranks of the job.
   CollectiveMatcher(const Program& program, int64_t ranks);
   // Adds the posts of one rank. Call add() once for each rank of the job. The matcher does not keep
   // a reference to `unrolled`.

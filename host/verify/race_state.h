@@ -19,7 +19,7 @@ struct RaceAccess {
   int32_t step = -1;  // index of the step of the unrolled program; -1: an access of the caller
   StreamId stream = kCallerStream;
   int32_t time = 0;   // number of the step on its stream
-  int32_t post = -1;  // number of the post to which the step belongs; -1: none
+  int32_t post = -1;  // number of the posted operation to which the step belongs; -1: none
   bool operator==(const RaceAccess&) const = default;
 
   // Returns whether the access has certainly completed according to `clock`.
@@ -36,9 +36,9 @@ struct RaceBuffer {
 
 // What the race checker (host/verify/check_races.cpp) knows at one point of an unrolled program
 // (host/unroll/unroll.h): the clocks, and the accesses to each buffer. If the run decides a branch,
-// the checker checks both bodies from the same state. For a branch, only the values of events,
-// tokens and buffers that a body changes are stored. The cost of a branch therefore does not depend
-// on the size of the program.
+// the checker checks both bodies from the same state. Of the events, tokens and buffers, the
+// checker stores only those values that a body changes. The cost of a branch therefore does not
+// depend on the size of the program.
 struct RaceState : StreamClocks {
   IdVector<BufferId, RaceBuffer> buffers;  // use changed() to change an element
   IdVector<StreamId, int32_t> last_work;  // per stream: the last step except posts and Frees, or -1

@@ -28,8 +28,8 @@ struct ActualJob {
 // - No instruction changes an input that decides sizes.
 //
 // Checks for each rank of a job, after loops are expanded and views are resolved for the rank:
-// - The program can be unrolled. For example, all views exist, and the operands of each instruction
-//   fit.
+// - The program can be unrolled. For example, all views exist (the strides of their operands allow
+//   them), and the operands of each instruction fit.
 // - There are no races, and every buffer is freed or returned on every path. Two accesses conflict
 //   if they are to overlapping bytes of one buffer and at least one of them is a write. Three
 //   things determine the order of two accesses: a common stream, a RecordEvent with a WaitEvent, or
@@ -42,8 +42,9 @@ struct ActualJob {
 // The job and the sizes of these checks:
 // - If the job is known, verify() checks it.
 // - If the job is unknown, verify() checks the smallest job that contains all ranks of the meshes
-//   and all constant roots and peers. If the program depends on the number of ranks, verify()
-//   checks up to three such jobs.
+//   and all constant roots and peers. If the meshes need more than 1024 ranks, verify() ignores
+//   them here. If the program depends on the number of ranks, verify() checks up to three jobs: the
+//   smallest ones that contain these ranks.
 // - If the sizes are known, they are used. Otherwise symbols have their defaults. Symbols without a
 //   default get the first of a few small values for which all views exist.
 // - If the job is known but the sizes are not, verify() may find no sizes for which all views of

@@ -135,7 +135,7 @@ class ItemFinder {
 
   void visit(const Instruction& x, Item& item, bool nested) {
     const Op& op = x.op;
-    // Only Allocate and Alias define tensor slots, except for Call, which is opaque.
+    // Besides Call, which is opaque, only Allocate and Alias define tensor slots.
     if (const auto* made = std::get_if<Allocate>(&op))
       define(made->out, {rootOf(x)}, nested || x.on.valid());
     if (const auto* view = std::get_if<Alias>(&op)) {

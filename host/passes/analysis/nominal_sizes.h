@@ -30,9 +30,9 @@ class NominalSizes {
   // Returns the size of the same block in bytes.
   double bytes(const Program& program, const Slot& slot) const;
   // Returns whether the size is larger than `limit` at the nominal sizes. Returns true if the size
-  // overflows or divides by 0. Records only this answer in SizeReads (ir/sizes/size_reads.h). The
-  // fusion is therefore lowered again only for sizes with another answer. value() records the value
-  // itself.
+  // overflows or divides by 0. Records in SizeReads (ir/sizes/size_reads.h) that the program
+  // depends on this answer. The fusion is therefore lowered again only for sizes with another
+  // answer. value() records the value itself.
   bool isAbove(const Size& size, int64_t limit) const;
 
  private:

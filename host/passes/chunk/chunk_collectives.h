@@ -55,7 +55,7 @@ struct Chunked {
 //   A stream split in the program text, such as `stream(1: 4)` of a slot, requests 4 chunks along
 //     axis 1. It applies to the match whose collective reads or writes the slot, or whose matrix
 //     product computes it. A stream split takes precedence over the two rules above.
-//   A collective is not split in these cases:
+//   In these cases, among others, a collective is not split:
 //     It is in the body of a loop or branch.
 //     The instructions of its match run on different meshes.
 //     An instruction outside of its match reads a tensor of the match that is neither the first nor

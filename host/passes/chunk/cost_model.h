@@ -11,7 +11,8 @@ namespace heddle::host {
 // chunks of rows. The model also chooses the lengths of the chunks. Together, the matrix product
 // and the collective are called a match (OverlapMatch of host/passes/chunk/overlap_patterns.h).
 
-// The work of one match on one device. The choice of chunks depends on nothing else.
+// The work of one match on one device. The predicted times depend only on this work, on the lengths
+// of the chunks and on CostConstants (host/passes/chunk/cost_constants.h).
 struct ChunkedWork {
   double flops = 0;  // floating-point operations of the matrix products
   double bytes = 0;  // bytes that the device sends in the collective

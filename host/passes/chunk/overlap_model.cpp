@@ -44,7 +44,7 @@ double reducedSeconds(const std::vector<ChunkSeconds>& chunks, const std::vector
   // reductions one after another, from the end of the first matrix product on. `all`: the links
   // move all gathers and reductions one after another, from time 0 on.
   double wires = made.front() + chunks.back().alone;
-  double pushed = 0, pulled = 0, end = made.back();  // ends of the last push, the last pull, all
+  double pushed = 0, pulled = 0, end = made.back();  // ends of the last push and pull, and of all
   std::array<double, 2> copy_channels = {0, 0};      // times from which the copy channels are free
   for (size_t i = 0; i + 1 < chunks.size(); ++i) {
     const auto pieces = static_cast<double>(chunks[i].pieces);

@@ -157,7 +157,8 @@ class OverlapFinder {
       const SlotId part = launch->inputs[i];
       if (!match.kernel_rows[i] || uses(part).at.size() != 3) continue;
       if (!isMatmul(uses(part).at[1], part, false)) continue;
-      // If `part` is used elsewhere too, its matrix product stays unsplit.
+      // A matrix product stays unsplit if chunks may not replace its result `part`, for example
+      // because `part` is an output of the program.
       if (!isOwn(part, match)) continue;
       match.matmuls.push_back(uses(part).at[1]);
     }
@@ -198,7 +199,8 @@ class OverlapFinder {
 
   // Returns whether all instructions of a match may move to the position at which ChunkWriter
   // (chunk_writer.h) writes their chunks. For a reduction, this is the position of its post. For a
-  // kernel on gathered rows, it is the position of the first matrix product.
+  // kernel on gathered rows, it is the position of the first matrix product. The matrix products
+  // that read gathered rows do not move.
   bool isInOrder(const OverlapMatch& match) const {
     if (match.kind == CollectiveKind::Allgather) {
       if (match.matmuls.front() < match.wait) return false;
@@ -218,9 +220,11 @@ class OverlapFinder {
 
   // --- two stages -------------------------------------------------------------------------------
 
-  // Finds the front of a reduction (OverlapMatch::front). Finds none if no stage computes the rows
-  // for this match alone, or if an instruction of the stage could not move down to the post of the
-  // reduction.
+  // Finds the front of a reduction (OverlapMatch::front). Finds none in these cases:
+  // - The match has several matrix products, or its matrix product reads the rows twice.
+  // - No stage computes the rows for this match alone, on the same ranks.
+  // - An instruction of the stage could not move down to the post of the reduction.
+  // - An instruction of the stage belongs to another match, which is not the gather of this match.
   void findFront(OverlapMatch& match) const {
     if (match.kind == CollectiveKind::Allgather || match.matmuls.size() != 1) return;
     ChunkStage front;
@@ -246,7 +250,7 @@ class OverlapFinder {
   }
 
   // Returns the post of the gather whose result the front reads. Returns nullopt in these cases:
-  // - Instructions outside of the front also read this result.
+  // - The matrix products that read this result are not exactly those of the front.
   // - A kernel reads the result before the matrix products of the front.
   // - The match is no reduce-scatter, or its chunks do not contain the same rows as the chunks of
   //   the gather.
@@ -266,7 +270,7 @@ class OverlapFinder {
     return std::nullopt;
   }
 
-  // --- the instructions between -----------------------------------------------------------------
+  // --- conditions for moving an instruction ------------------------------------------------------
 
   // Returns whether instruction `from` may move down to index `to`. The result is false if an
   // instruction between the two indices
@@ -302,6 +306,8 @@ class OverlapFinder {
                  });
         });
   }
+
+  // --- conditions for a slot or an instruction ---------------------------------------------------
 
   // Returns the only wait for a token. Returns nullopt if there is none after the post, or if
   // several instructions post the token or wait for it.
