@@ -16,7 +16,8 @@
 namespace heddle::host {
 namespace {
 
-// Gives tensors without data an aligned address, so that a plan can be created for them.
+// Gives an aligned address to each tensor in device memory that has no data, so that a plan can be
+// created for it.
 std::vector<Argument> withAddresses(std::vector<Argument> shapes) {
   alignas(256) static std::byte nowhere[256];
   for (Argument& shape : shapes) {

@@ -144,8 +144,8 @@ class ProgramBuilder {
   void guardEqual(const Size& a, const Size& b, std::string text);
   // guard a <= b "text"
   void guardAtMost(const Size& a, const Size& b, std::string text);
-  // $t and !e. Call these functions only for a token or event that is used before its first post or
-  // record, or that several instructions post or record.
+  // $t and !e. These functions are needed only for a token or event that is used before its first
+  // post or record, or that several instructions post or record.
   TokenRef token(std::string name);
   EventRef event(std::string name);
 

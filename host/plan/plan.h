@@ -119,8 +119,8 @@ struct Plan {
     bool donated = false;  // true: the caller gives up its value
   };
   // An address that depends on late inputs. A late input is a scalar that decides only where slices
-  // begin (host/unroll/late_scalars.h). A run computes the address when it binds the inputs, and
-  // again when it allocates the buffer.
+  // begin (host/unroll/late_scalars.h). A run computes the address when it binds the inputs. If the
+  // run allocates the buffer, it computes the address again after the allocation.
   struct LatePointer {
     PointerIndex base;  // the pointer of a buffer
     std::vector<View::LateTerm> terms;
