@@ -64,7 +64,7 @@ struct KernelCandidates {
     int64_t workspace_bytes = 0;
   };
   std::string name;       // name of the kernel in the program
-  std::vector<Row> rows;  // best first
+  std::vector<Row> rows;  // in the order of codegen::candidates(): the default candidate is first
   // Index in `rows` of the candidate that the program names; 0 if it names none.
   size_t used = 0;
 };

@@ -51,8 +51,8 @@ ProgramCache::ProgramCache(Fusion fusion, const Context& context, const CompileO
     attentions_ = std::make_shared<AttentionSearch>(fusion_, context_.device->kind());
   }
   // If values of inputs decide sizes, or if the fusion has sizes that may be 1
-  // (Fusion::symbolic_sizes), a program is verified for the sizes of the run. verify() would
-  // otherwise try a few sizes, which seldom fit the program.
+  // (`n?`), a program is verified for the sizes of the run. verify() would otherwise try a few
+  // sizes, which seldom fit the program.
   verifies_sizes_ = size_inputs_.size() > 0 || !attentions_;
   parts_.stream = std::make_shared<SharedStream>(*context_.device);
   parts_.kernels = std::make_shared<KernelStore>(*context_.device, context_.images,
@@ -321,8 +321,7 @@ size_t ProgramCache::size() const {
   return entries_.size();
 }
 
-// Returns the sizes of the inputs, or no sizes if the inputs do not fit the fusion.
-// Executable::run() reports the error later.
+// Returns the sizes of the inputs, or none if they do not fit the fusion: run() then throws later.
 SizeBindings ProgramCache::sizesIfValid(const std::vector<Argument>& inputs) const {
   try {
     return sizesOfInputs(fusion_, size_inputs_, inputs);
@@ -353,11 +352,9 @@ Program ProgramCache::lowered(const Fusion& ready, const SizeBindings& sizes,
   const bool has_calls = !attentions_ || !attentions_->empty();
   const SegmentOptions library =
       has_calls ? attentionOptions(context_.device->kind(), sizes) : SegmentOptions{};
-  // The compilation does not verify the program in two cases. If the program is new, its Executable
-  // verifies it.
-  // - depends_on_sizes_ is true, and the cache has programs. The result usually equals one of them,
-  //   which is verified already.
-  // - verifies_sizes_ is true. The passes would verify the program for a few trial sizes, which may
+  // The Executable of a new program verifies it. In two cases, the compilation does not:
+  // - depends_on_sizes_: the result usually equals a cached program, which is verified already.
+  // - verifies_sizes_: the passes would verify the program for a few trial sizes, which may
   //   contradict the values of inputs that decide sizes.
   CompileOptions options = options_;
   if ((depends_on_sizes_ && size() > 0) || verifies_sizes_) options.passes.verify = false;

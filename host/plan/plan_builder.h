@@ -71,8 +71,8 @@ class PlanBuilder {
     codegen::RunSizes run = {};            // argument of codegen::planKernel()
     std::string candidate = {};            // Kernel::candidate
     std::optional<codegen::KernelChoice> choice = {};  // the chosen candidate
-    std::vector<codegen::StageLayout> layouts =
-        {};                           // contents of the arguments, if the kernel is new
+    // If the kernel is new: what the arguments of each stage contain. Otherwise empty.
+    std::vector<codegen::StageLayout> layouts = {};
     codegen::KernelPlan plan = {};    // addStages() moves its launches out, if it is not new
     KernelStore::Loaded loaded = {};  // one per stage; empty: the kernel is new
     StageId first_stage = {};         // the stages of the kernel are consecutive
