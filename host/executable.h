@@ -81,9 +81,10 @@ struct ExecutableOptions {
   // Sizes for which the constructor verifies the program (host/verify/verify.h). nullopt: verify()
   // chooses sizes.
   std::optional<SizeBindings> verified_sizes = {};
-  // true: every run counts the elements that are NaN or infinite, in all float tensors that its
-  // kernels, library calls, copies, collectives and transfers read and write. The environment
-  // variable HEDDLE_CHECK_NUMERICS=1 does the same for all Executables of the process.
+  // true: every run counts the elements that are NaN or infinite, in all float tensors and scalars
+  // that its instructions read and write: kernels, library calls, copies, collectives, sends and
+  // receives. The environment variable HEDDLE_CHECK_NUMERICS=1 does the same for all Executables of
+  // the process.
   // Report: Outputs::numerics() returns it. When heddle finds that the run has ended, it also
   //         prints the report to stderr, unless the previous run of this Executable had an equal
   //         report. The run does not fail.

@@ -114,7 +114,7 @@ struct FusionExecutor::Impl {
   TargetPtr remember(const std::vector<Argument>& inputs, const RunOptions& run_options,
                      Target target) {
     auto kept = std::make_shared<const Target>(std::move(target));
-    // Destroyed after the lock has been released, because this may wait for runs.
+    // Destroyed after the lock has been released, because the destructors may wait for runs.
     std::vector<TargetPtr> dropped;
     std::lock_guard lock(mutex);
     // Another thread may have added the plan, and may have dropped the program.

@@ -353,7 +353,7 @@ Program ProgramCache::lowered(const Fusion& ready, const SizeBindings& sizes,
   const SegmentOptions library =
       has_calls ? attentionOptions(context_.device->kind(), sizes) : SegmentOptions{};
   // The Executable of a new program verifies it. In two cases, the compilation does not:
-  // - depends_on_sizes_: the result usually equals a cached program, which is verified already.
+  // - depends_on_sizes_, if programs are cached: the result usually equals one that is verified.
   // - verifies_sizes_: the passes would verify the program for a few trial sizes, which may
   //   contradict the values of inputs that decide sizes.
   CompileOptions options = options_;

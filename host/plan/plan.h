@@ -107,7 +107,7 @@ struct Plan {
     int32_t occurrence = 0;  // see StepNote::occurrence
     // true: some of the written values come from other ranks.
     bool communicates = false;
-    CountsId counts = {};  // valid: an all-to-all-v, which writes only a part of its output
+    CountsId counts = {};  // valid: an all-to-all-v; its counts say which elements are inspected
     std::vector<NamedOperand> read;
     std::vector<NamedOperand> written;
     std::vector<std::string> ops;  // per tensor of `written`: the op that computes it; "": none

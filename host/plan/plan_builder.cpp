@@ -56,7 +56,7 @@ void PlanBuilder::draft() {
   // The order matters:
   // - Streams, events and pointers come first, because steps depend on them.
   // - storeValues() precedes emitFork(), because all streams read the values that it stores.
-  // - finishJumps() needs the index of every step.
+  // - finishJumps() comes after all steps, because it needs their indices.
   // - build() prepares all matrix products together, and then loads all kernels together.
   findEventUses();
   bindBuffers();

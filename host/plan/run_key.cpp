@@ -88,7 +88,8 @@ inline int64_t quickLengths(const TensorDesc& desc, bool& uniform) {
 }
 
 // Visits the parts of a key in order: single numbers, and lists of numbers. Does not visit the
-// numbers of inputs, preallocated tensors and donated inputs, with which a key begins.
+// three counts with which a key begins: how many inputs, preallocated tensors and donated inputs
+// there are.
 template <class Visit>
 void forEachPart(const RunTensors& tensors, const Visit& visit) {
   const auto tensor = [&](const Tensor& t) {

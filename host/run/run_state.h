@@ -122,7 +122,7 @@ class RunStatePool {
   void synchronize() noexcept;
 
  private:
-  // giveBack() queries the device only while at least this number of runs are pending.
+  // giveBack() queries the device only if at least this number of runs are pending.
   static constexpr size_t kUnqueried = 32;
 
   RunState& stateFor(Stream stream);
