@@ -111,7 +111,7 @@ class FusionExecutor {
 
   // Returns, for each input, the descriptor of the block that this rank passes to run(): its sizes
   // and its preferred strides. The entry of a scalar is empty. A run also accepts different
-  // strides, except for an input that a collective or a send reads or writes directly.
+  // strides, except for an input that a collective, a send or a receive reads or writes directly.
   // `sizes` gives unsharded sizes, and values of inputs that decide sizes, as `%n`. A missing size
   // takes its default (Fusion::size_defaults). A missing value takes the default of the input.
   // The call lowers the fusion, but does not communicate.

@@ -38,7 +38,7 @@ class ProgramCache {
   struct Entry {
     // If depends_on_sizes_ is false, the next three members are the key of the entry.
     LayoutClass layouts;
-    // The sizes that decide which attentions a library computes
+    // The properties of the sizes that decide which attentions a library computes
     // (AttentionSearch::decidingSizesFor()).
     std::vector<int64_t> attention_sizes;
     SizeDecisions decisions;  // which sizes written `n?` are 1, and what each reshape does
