@@ -19,11 +19,11 @@ struct CacheLimits {
   // Largest number of programs of a FusionExecutor. All ranks of a job must have the same limit.
   size_t programs = 64;
   // Limit for the kernel images and texts that are loaded, in bytes. If the creation of a plan
-  // exceeds it, heddle unloads kernels that no plan uses, until the limit holds. Kernels that new
-  // plans have not needed for the longest time are unloaded first. A dropped plan keeps its kernels
-  // while outputs of its runs exist, and until later runs reuse the internal objects of its runs.
-  // If a later plan needs an unloaded kernel, heddle loads it again from the image cache. Unloading
-  // may wait for the GPU.
+  // exceeds it, heddle unloads kernels that no plan uses, until the limit holds or no such kernel
+  // is left. Kernels that new plans have not needed for the longest time are unloaded first. A
+  // dropped plan keeps its kernels while outputs of its runs exist, and until later runs reuse the
+  // internal objects of its runs. If a later plan needs an unloaded kernel, heddle loads it again
+  // from the image cache. Unloading may wait for the GPU.
   int64_t kernel_bytes = int64_t{256} << 20;
 };
 

@@ -19,8 +19,9 @@ Program compile(const Fusion& fusion, int64_t job_size, const CompileOptions& op
 SegmentedFusion segmentsForAllSizes(const Fusion& fusion, int64_t job_size,
                                     const CompileOptions& options, const SegmentOptions& library);
 // `segmented` is the result of splitCalls().
-// If options.passes.verify is false, neither part verifies its result. This halves the time of
-// compile(). The caller must then verify the program, unless it equals a verified program.
+// If options.passes.verify is false, neither of the two functions verifies its result. This halves
+// the time of compile(). The caller must then verify the program, unless it equals a verified
+// program.
 Program compileSegments(const SegmentedFusion& segmented, int64_t job_size,
                         const CompileOptions& options);
 

@@ -20,7 +20,8 @@ namespace heddle::host {
 struct Context {
   Device* device = nullptr;
   comm::World* world = nullptr;  // nullptr: a job of one rank
-  // Caches compiled kernels. nullptr: each Executable creates a cache in the default folder.
+  // Caches compiled kernels. nullptr: each Executable creates a cache in the default folder. A
+  // FusionExecutor creates one for all its programs.
   codegen::ImageCache* images = nullptr;
   // Options of the job monitor, for example its deadline. The first Executable of the World creates
   // the monitor with these options. The options of later Executables have no effect.

@@ -70,7 +70,9 @@ Executable::Impl::Impl(Program p, const Context& context, const ExecutableOption
     if (monitor != nullptr) nameInstructions();
     std::lock_guard lock(order->running);
     const int64_t number = order->executables++;
-    // This must precede checkAgreement(), because another rank may begin a run directly after it.
+    // An earlier Executable may have told the job monitor that this rank begins no more runs.
+    // resume() revokes this. It must precede checkAgreement(), because another rank may begin a run
+    // directly after checkAgreement().
     if (on_shared_monitor) monitor->activity().resume();
     if (ranks > 1) checkAgreement(program, *world);
     if (ranks > 1) checkCompilers(program, device, *world);

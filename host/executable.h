@@ -68,8 +68,8 @@ struct RunOptions {
   //   (host/tensor.h).
   // - An input is donated twice.
   // - Another input or a preallocated tensor shares memory with a donated input.
-  // - An output is a view of a donated input, or the program declares that it is stored in one
-  //   (`return %w1 in %w`).
+  // - An output is a view of a donated input, or the program declares that the output is stored in
+  //   a donated input (`return %w1 in %w`).
   std::vector<size_t> donated;
   // Records when each instruction ran. It must outlive the run. nullptr: nothing is recorded.
   RunProfile* profile = nullptr;
@@ -81,22 +81,24 @@ struct ExecutableOptions {
   // Sizes for which the constructor verifies the program (host/verify/verify.h). nullopt: verify()
   // chooses sizes.
   std::optional<SizeBindings> verified_sizes = {};
-  // true: every run counts the elements that are NaN or infinite, in all float tensors that its
-  // kernels, library calls, copies and collectives read and write. The environment variable
-  // HEDDLE_CHECK_NUMERICS=1 does the same for all Executables of the process.
-  // Report: Outputs::numerics() returns it. When the run ends, heddle also prints the report to
-  //         stderr, unless it equals the latest printed report of this Executable. The run does not
-  //         fail.
+  // true: every run counts the elements that are NaN or infinite, in all float tensors and scalars
+  // that its instructions read and write: kernels, library calls, copies, collectives, sends and
+  // receives. The environment variable HEDDLE_CHECK_NUMERICS=1 does the same for all Executables of
+  // the process.
+  // Report: Outputs::numerics() returns it. When heddle finds that the run has ended, it also
+  //         prints the report to stderr, unless the previous run of this Executable had an equal
+  //         report. The run does not fail.
   // Cost:   on the CPU, one more sweep over each of these tensors, by one thread. On CUDA, each of
   //         them is copied to the host, and run() waits for the copy. The value false costs
   //         nothing.
   bool check_numerics = false;
   // Maps keys of kernels to the parameters of candidates in text form, as `heddle tune --export`
-  // writes them. A candidate is one of several ways to compute a kernel. A kernel without a usable
-  // entry uses its first candidate, or is an error if `choices_only` is true. If there are choices,
-  // each new plan creates all candidates of each kernel, which takes milliseconds. In a job, all
-  // ranks must pass equal choices, because results of different candidates may differ in the last
-  // bits.
+  // writes them. A candidate is one of several ways to compute a kernel. The entries have no effect
+  // on kernels for which the program names a candidate (Kernel::candidate). Any other kernel
+  // without a usable entry uses its first candidate, or is an error if `choices_only` is true. If
+  // there are choices, each new plan creates all candidates of each kernel, which takes
+  // milliseconds. In a job, all ranks must pass equal choices, because results of different
+  // candidates may differ in the last bits.
   std::map<std::string, std::string> kernel_choices = {};
   bool choices_only = false;
   CacheLimits caches = {};  // the limit of programs has no effect
@@ -150,13 +152,12 @@ class Executable {
   //         these errors. In a job of one rank, an error that occurs after run() has returned
   //         belongs to its run alone. Outputs::wait() throws it. A run that reads an output of the
   //         failed run (with its Tensor::owner) fails too. Other runs continue, unless the device
-  //         is lost: then every
-  //         unfinished run fails. If nobody waits for a failed run, it is counted
-  //         (Stats::unreported_failures). Its error is printed to stderr, unless the run failed
-  //         only because it read an output of a failed run.
+  //         is lost: then every unfinished run fails. If nobody waits for a failed run, it is
+  //         counted (Stats::unreported_failures). Its error is printed to stderr, unless the run
+  //         failed only because it read an output of a failed run.
   //         In a job of several ranks, the failure of a run fails the job on all ranks (see
-  //         Context). run() then also throws the error of an earlier run, if no call has thrown
-  //         this error yet.
+  //         Context). In such a job, run() also throws the error of an earlier run, if no call has
+  //         thrown this error yet.
   Outputs run(const std::vector<Argument>& inputs, const RunOptions& options = {});
 
   // Prepares runs with the shapes of these arguments (host/prepared_run.h). A prepared run does not
@@ -183,8 +184,9 @@ class Executable {
     int64_t program_hits = 0;
     int64_t program_evictions = 0;
     // FusionExecutor only. `segmentations` is the number of times that all ops of the fusion were
-    // split into segments. `split_calls` is the number of library calls that the sizes of a new
-    // program did not allow. Only the ops of these calls were segmented again.
+    // split into segments. `split_calls` is the number of library calls that the sizes did not
+    // allow, summed over all times that the fusion was lowered. Only the ops of these calls were
+    // segmented again.
     int64_t segmentations = 0;
     int64_t split_calls = 0;
     int64_t runs = 0;  // number of runs issued so far
@@ -196,9 +198,10 @@ class Executable {
     // value or of a donated input. It is never less than peak_bytes.
     int64_t peak_bytes_without_reuse = 0;
     int64_t held_bytes = 0;  // bytes of outputs that are not freed yet
-    // Number of failed runs for which no call has thrown the error. A failed run is counted after
-    // its Outputs are destroyed, when a later run finds that it has ended. A FusionExecutor also
-    // counts runs of dropped programs.
+    // Number of failed runs for which no call has thrown the error. A failed run is counted once
+    // two conditions hold: its Outputs and all Tensors taken from them are destroyed, and heddle
+    // has found that the run has ended, for example in a later run. A FusionExecutor also counts
+    // runs of dropped programs.
     int64_t unreported_failures = 0;
     // Each new plan asks for its kernels. These counts say how it got them.
     int64_t kernel_texts = 0;      // number of kernel texts that were generated

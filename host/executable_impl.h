@@ -74,10 +74,12 @@ struct Executable::Impl {
   comm::World* world;
   int64_t rank = 0;
   int64_t ranks = 1;
-  int exceptions = std::uncaught_exceptions();  // when the constructor ran; see ~Impl()
+  // Number of uncaught exceptions when the constructor ran; ~Impl() compares it.
+  int exceptions = std::uncaught_exceptions();
   bool verifies;
   bool checks_numerics;
-  std::optional<KernelChoices> choices;  // nullopt: all kernels use their first candidates
+  // nullopt: a kernel uses its first candidate, unless the program names another one.
+  std::optional<KernelChoices> choices;
   std::vector<std::string> output_names;
   std::optional<InjectedFault> inject;  // nullopt: no fault on this rank
   std::atomic<bool> injected{false};

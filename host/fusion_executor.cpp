@@ -16,7 +16,8 @@
 namespace heddle::host {
 namespace {
 
-// Gives tensors without data an aligned address, so that a plan can be created for them.
+// Gives an aligned address to each tensor in device memory that has no data, so that a plan can be
+// created for it.
 std::vector<Argument> withAddresses(std::vector<Argument> shapes) {
   alignas(256) static std::byte nowhere[256];
   for (Argument& shape : shapes) {
@@ -113,7 +114,7 @@ struct FusionExecutor::Impl {
   TargetPtr remember(const std::vector<Argument>& inputs, const RunOptions& run_options,
                      Target target) {
     auto kept = std::make_shared<const Target>(std::move(target));
-    // Destroyed after the lock has been released, because this may wait for runs.
+    // Destroyed after the lock has been released, because the destructors may wait for runs.
     std::vector<TargetPtr> dropped;
     std::lock_guard lock(mutex);
     // Another thread may have added the plan, and may have dropped the program.

@@ -12,7 +12,7 @@
 
 namespace heddle::host {
 
-// The state of FusionExecutor::prepareAsync(). Thread-safe.
+// The work that one call of FusionExecutor::prepareAsync() has started. Thread-safe.
 class Preparation {
  public:
   bool isDone() const;
@@ -40,11 +40,13 @@ class Preparation {
 //                collective is split. For symbols in CompileOptions::passes.chunk_sizes, the sizes
 //                given there decide the number of chunks instead.
 // New sizes:     with several ranks, a run with new sizes lowers the fusion again, that is,
-//                translates it to a host program. Lowering takes milliseconds for a large fusion
-//                and needs no communication. Usually the result equals a cached program, which then
-//                only gets a new plan. Otherwise all ranks create a new Executable together. The
-//                result depends only on unsharded sizes. These are equal on all ranks, so all ranks
-//                make the same decision.
+//                translates it to a host program. Exception: each lowering records the size
+//                expressions that decided something, such as t % 4. If all of them have the same
+//                values again, the run uses the program of that lowering. Lowering takes
+//                milliseconds for a large fusion and needs no communication. Usually the result
+//                equals a cached program, which then only gets a new plan. Otherwise all ranks
+//                create a new Executable together. The result depends only on unsharded sizes.
+//                These are equal on all ranks, so all ranks make the same decision.
 // No mesh:       in a job of several ranks, a fusion without a mesh is lowered again only if new
 //                sizes change one of the three decisions above.
 // Cache:         CompileOptions::caches limits the numbers of programs and plans. When a cache is
@@ -74,12 +76,12 @@ class FusionExecutor {
 
   // Prepares runs with these shapes: creates the program and the plan, and compiles and loads the
   // kernels. A later run() with equal shapes then starts without preparation. `shapes` has the same
-  // elements as the inputs of run(), but a tensor needs no data. A tensor whose `data` is nullptr
-  // stands for one with an alignment of 256 bytes. Scalars and tensors in host memory need values
-  // only if these decide sizes. The preallocated and the donated tensors of `options` are part of
-  // the shapes, except preallocated tensors that have neither data nor axes. Throws the errors of
-  // run(). In a job of several ranks, all ranks must call this function at the same position in
-  // their sequences of runs.
+  // elements as the inputs of run(), but a tensor in device memory needs no data: a tensor whose
+  // `data` is nullptr stands for one with an alignment of 256 bytes. A tensor in host memory needs
+  // data. The values of scalars and of tensors in host memory matter only if they decide sizes. The
+  // preallocated and the donated tensors of `options` are part of the shapes, except preallocated
+  // tensors that have neither data nor axes. Throws the errors of run(). In a job of several ranks,
+  // all ranks must call this function at the same position in their sequences of runs.
   void prepare(const std::vector<Argument>& shapes, const RunOptions& options = {});
   // Does the work of prepare() on a new thread. The destructor of the FusionExecutor waits for the
   // thread. Throws UserError in a job of several ranks.
@@ -109,7 +111,7 @@ class FusionExecutor {
 
   // Returns, for each input, the descriptor of the block that this rank passes to run(): its sizes
   // and its preferred strides. The entry of a scalar is empty. A run also accepts different
-  // strides, except for an input that a collective or a send reads or writes directly.
+  // strides, except for an input that a collective, a send or a receive reads or writes directly.
   // `sizes` gives unsharded sizes, and values of inputs that decide sizes, as `%n`. A missing size
   // takes its default (Fusion::size_defaults). A missing value takes the default of the input.
   // The call lowers the fusion, but does not communicate.

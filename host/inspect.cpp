@@ -145,7 +145,7 @@ void forEachLaunchedKernel(const Program& program, const SizeBindings& sizes, in
   for (const UnrolledStep& step : unrolled.steps) {
     if (step.instruction == nullptr) continue;
     known.add(step);
-    // Only a LaunchKernel runs a generated kernel.
+    // Only a LaunchKernel launches a kernel of the program.
     const auto* launch = std::get_if<LaunchKernel>(&step.instruction->op);
     if (launch == nullptr) continue;
     std::deque<LaunchedKernel>& earlier = seen[launch->kernel];

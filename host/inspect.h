@@ -31,7 +31,7 @@ std::vector<KernelTexts> kernelTexts(const Program& program, const SizeBindings&
 // A kernel with the operands of one of its launches on a rank. `kernel` contains the segment from
 // which a run generates the kernel. This segment can differ from the program's: if a tensor without
 // axes decides sizes, it is in host memory, and the kernel usually takes its element by value. The
-// reference `kernel` is valid only while forEachLaunchedKernel() calls visit().
+// reference `kernel` is valid until forEachLaunchedKernel() returns.
 struct LaunchedKernel {
   const Kernel& kernel;
   codegen::Target target;
@@ -64,8 +64,9 @@ struct KernelCandidates {
     int64_t workspace_bytes = 0;
   };
   std::string name;       // name of the kernel in the program
-  std::vector<Row> rows;  // best first
-  size_t used = 0;  // index in `rows` of the candidate that the program names; 0: none is named
+  std::vector<Row> rows;  // in the order of codegen::candidates(): the default candidate is first
+  // Index in `rows` of the candidate that the program names; 0 if it names none.
+  size_t used = 0;
 };
 
 // Returns the candidates of the kernels that rank `rank` launches. The rules of kernelTexts()

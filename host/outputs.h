@@ -45,9 +45,10 @@ class Outputs {
   const Argument& operator[](size_t i) const;
   // tensor() returns an output that is a tensor, and scalar() an output that is a scalar. Both find
   // the output by its position or by its name. The name is that of the returned value of the fusion
-  // or of the output of the host program, without '%'. They throw UserError if there is no such
-  // output or if it is of the other kind. References are valid as long as this object exists. Copy
-  // the Tensor to keep the memory longer.
+  // or of the output of the host program, without '%'. ExecutableOptions::output_names may give
+  // other names. Both functions throw UserError if there is no such output, or if it is of the
+  // other kind. References are valid as long as this object exists. Copy the Tensor to keep the
+  // memory longer.
   const Tensor& tensor(size_t i) const;
   const Tensor& tensor(std::string_view name) const;
   Scalar scalar(size_t i) const;

@@ -14,7 +14,7 @@ int64_t peakWithoutReuse(const Program& program, const Plan& plan) {
   request.reuse = {};
   request.reuse.enabled = false;
   const Unrolled unrolled = unroll(program, request);
-  std::set<BufferId> of_caller;  // buffers that preallocated outputs replace
+  std::set<BufferId> of_caller;  // buffers that the caller's preallocated tensors replace
   for (const Plan::Preallocated& output : plan.preallocated) {
     const bool is_direct = plan.buffers.has(bufferOf(output.pointer));
     const View& view = unrolled.outputs[output.output];

@@ -50,9 +50,9 @@ ProgramCache::ProgramCache(Fusion fusion, const Context& context, const CompileO
   if (fusion_.symbolic_sizes.empty()) {
     attentions_ = std::make_shared<AttentionSearch>(fusion_, context_.device->kind());
   }
-  // If values of inputs decide sizes, or if the fusion has symbolic sizes, a program is verified
-  // for the sizes of the run. verify() would otherwise try a few sizes, which seldom fit the
-  // program.
+  // If values of inputs decide sizes, or if the fusion has sizes that may be 1
+  // (`n?`), a program is verified for the sizes of the run. verify() would otherwise try a few
+  // sizes, which seldom fit the program.
   verifies_sizes_ = size_inputs_.size() > 0 || !attentions_;
   parts_.stream = std::make_shared<SharedStream>(*context_.device);
   parts_.kernels = std::make_shared<KernelStore>(*context_.device, context_.images,
@@ -98,7 +98,7 @@ void ProgramCache::joinMonitor() {
   parts_.communicators = std::make_shared<Communicators>();
 }
 
-// Returns the attentions of `decided`, the fusion after decisions about its sizes.
+// Returns the attentions of `decided`, the fusion to which decisions about sizes have been applied.
 std::shared_ptr<const AttentionSearch> ProgramCache::attentionsOf(const Fusion& decided) const {
   return attentions_ ? attentions_
                      : std::make_shared<AttentionSearch>(decided, context_.device->kind());
@@ -321,8 +321,7 @@ size_t ProgramCache::size() const {
   return entries_.size();
 }
 
-// Returns the sizes of the inputs, or no sizes if the inputs do not fit the fusion.
-// Executable::run() reports the error later.
+// Returns the sizes of the inputs, or none if they do not fit the fusion: run() then throws later.
 SizeBindings ProgramCache::sizesIfValid(const std::vector<Argument>& inputs) const {
   try {
     return sizesOfInputs(fusion_, size_inputs_, inputs);
@@ -333,7 +332,7 @@ SizeBindings ProgramCache::sizesIfValid(const std::vector<Argument>& inputs) con
 
 // Returns the sizes of the inputs. If the inputs do not fit the fusion, bindInputs() checks them
 // against a program for the default sizes, and throws the same UserError as Executable::run(). For
-// a fusion with symbolic sizes, the function throws the error of sizesOfInputs() instead.
+// a fusion with sizes that may be 1, the function throws the error of sizesOfInputs() instead.
 SizeBindings ProgramCache::requiredSizes(const std::vector<Argument>& inputs) const {
   try {
     return sizesOfInputs(fusion_, size_inputs_, inputs);
@@ -353,9 +352,10 @@ Program ProgramCache::lowered(const Fusion& ready, const SizeBindings& sizes,
   const bool has_calls = !attentions_ || !attentions_->empty();
   const SegmentOptions library =
       has_calls ? attentionOptions(context_.device->kind(), sizes) : SegmentOptions{};
-  // The Executable of a new program verifies the program, so the compilation does not verify it
-  // again. The passes would verify it for a few trial sizes, which may contradict the scalars of
-  // the program.
+  // The Executable of a new program verifies it. In two cases, the compilation does not:
+  // - depends_on_sizes_, if programs are cached: the result usually equals one that is verified.
+  // - verifies_sizes_: the passes would verify the program for a few trial sizes, which may
+  //   contradict the values of inputs that decide sizes.
   CompileOptions options = options_;
   if ((depends_on_sizes_ && size() > 0) || verifies_sizes_) options.passes.verify = false;
   SegmentedFusion segmented;

@@ -36,15 +36,16 @@ class ProgramCache {
   // The result of segmentsForAllSizes() (host/compile_stages.h). Several programs may share it.
   using SegmentsPtr = std::shared_ptr<const SegmentedFusion>;
   struct Entry {
-    // If depends_on_sizes_ is false, these three members are the key of the entry.
+    // If depends_on_sizes_ is false, the next three members are the key of the entry.
     LayoutClass layouts;
-    // The sizes that decide which attentions a library computes
+    // The properties of the sizes that decide which attentions a library computes
     // (AttentionSearch::decidingSizesFor()).
     std::vector<int64_t> attention_sizes;
     SizeDecisions decisions;  // which sizes written `n?` are 1, and what each reshape does
     // If depends_on_sizes_ is true, the key is the lowered program without default sizes.
     std::optional<Program> program;
-    // The segments before splitCalls(): they contain all library calls that some sizes allow.
+    // The segments before splitCalls() (ir/segment/library_calls.h): they contain all library calls
+    // that some sizes allow.
     // nullptr: the fusion has no attention, or depends_on_sizes_ is true (KnownReads then has the
     // segments).
     SegmentsPtr segments;
@@ -57,8 +58,8 @@ class ProgramCache {
   ProgramCache(Fusion fusion, const Context& context, const CompileOptions& options);
 
   // Returns the entry for these inputs, and creates it if there is none. In a job of several ranks,
-  // all ranks must call find() for the same runs in the same order. If the call throws on one rank,
-  // the job fails.
+  // all ranks create a new program together, so they must begin their runs in the same order. If
+  // the call throws on one rank, the job fails.
   EntryPtr find(const std::vector<Argument>& inputs);
   // Returns the entry for these inputs if find() would return it without lowering the fusion.
   // Returns nullptr if find() would lower the fusion, or if the inputs do not fit the fusion. Does
@@ -75,8 +76,8 @@ class ProgramCache {
   std::vector<std::string> segments(const std::vector<Argument>& inputs) const;
   // Returns the values of the size symbols for these inputs.
   SizeBindings sizesOf(const std::vector<Argument>& inputs) const;
-  // Returns FusionExecutor::stats(), without the runs that found their plan in the table of the
-  // FusionExecutor.
+  // Returns FusionExecutor::stats(), except that `plan_hits` does not count the calls that found
+  // their plan in the table of the FusionExecutor.
   Executable::Stats stats() const;
 
   const Context& context() const { return context_; }
@@ -97,7 +98,7 @@ class ProgramCache {
   // depends_on_sizes_ is true.
   struct KnownReads {
     SizeDecisions decisions;
-    // The attentions of the fusion after `decisions`.
+    // The attentions of the fusion to which `decisions` have been applied.
     std::shared_ptr<const AttentionSearch> attentions;
     std::vector<int64_t> attention_sizes;
     SizeReads reads;       // the size expressions whose values decided something in the lowering
@@ -111,7 +112,7 @@ class ProgramCache {
     LayoutClass layouts;
     SizeBindings sizes;  // the sizes of the run; look-ups do not compare them
     SizeDecisions decisions;
-    std::optional<Fusion> decided;  // the fusion after `decisions`; nullopt: nothing was decided
+    std::optional<Fusion> decided;  // the fusion with `decisions` applied; nullopt: there is none
     std::vector<int64_t> attention_sizes;
   };
 
@@ -146,9 +147,12 @@ class ProgramCache {
   CompileOptions options_;
   SizeInputs size_inputs_;
   int64_t ranks_ = 1;
-  bool depends_on_sizes_ = false;  // true: different sizes may need a different program
-  bool verifies_sizes_ = false;    // true: new programs are verified for the sizes of the run
-  // nullptr: the fusion has symbolic sizes, so the attentions depend on the decisions about them.
+  // true: the fusion is lowered for the sizes of the run, because it has a mesh and the job has
+  // several ranks.
+  bool depends_on_sizes_ = false;
+  bool verifies_sizes_ = false;  // true: new programs are verified for the sizes of the run
+  // nullptr: the fusion has sizes that may be 1 (`n?`, Fusion::symbolic_sizes), so its attentions
+  // depend on the decisions about these sizes.
   std::shared_ptr<const AttentionSearch> attentions_;
   ExecutableOptions shared_;        // options of all Executables
   ExecutableParts parts_;           // parts of all Executables

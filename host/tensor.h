@@ -35,8 +35,8 @@ struct RankDescs {
 // The parameters and errors are those of inputDesc().
 std::vector<RankDescs> describe(const Program& program, const SizeBindings& sizes, int64_t ranks);
 
-// Allocates device memory, copies a tensor to it, and returns when the copy has completed. The
-// result owns the memory. `allocator` must outlive the result.
+// Allocates device memory, copies `local` to it in the layout that `desc` describes, and returns
+// when the copy has completed. The result owns the memory. `allocator` must outlive the result.
 // Throws UserError if `local` and `desc` differ in dtype or sizes, or if the memory is exhausted.
 Tensor toDevice(Device& device, Allocator& allocator, const HostTensor& local,
                 const TensorDesc& desc);

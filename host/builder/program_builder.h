@@ -87,8 +87,8 @@ concept IsNoSize = std::floating_point<Value> || std::same_as<Value, bool>;
 //          instruction: "slot %y: ...", "instruction 3 `...`: ...". A function throws if its
 //          operands are wrong. build() throws for errors that only the complete program shows. The
 //          builder does not search for races; verify() (host/verify/verify.h) and Executable do.
-// Names:   no two slots may have the same name, and no two kernels, meshes, tokens or events.
-//          Tokens, events and loop indices have default names.
+// Names:   all slots must have different names. The same holds for kernels, meshes, tokens and
+//          events. Tokens, events and loop indices have default names.
 // Streams: by default, an instruction is on stream 0, the stream of the caller.
 // Threads: not thread-safe. One builder builds one Program.
 //
@@ -144,8 +144,8 @@ class ProgramBuilder {
   void guardEqual(const Size& a, const Size& b, std::string text);
   // guard a <= b "text"
   void guardAtMost(const Size& a, const Size& b, std::string text);
-  // $t and !e. Call these functions only for a token or event that is used before its first post or
-  // record, or that several instructions post or record.
+  // $t and !e. These functions are needed only for a token or event that is used before its first
+  // post or record, or that several instructions post or record.
   TokenRef token(std::string name);
   EventRef event(std::string name);
 

@@ -54,9 +54,9 @@ void AlgorithmAgreement::exchange(const std::set<std::string>& questions, const 
   // CUDA loads a kernel at its first launch, and the load waits for all running work of the GPU. In
   // the middle of a run, this could be a deadlock: the running work could be a collective that
   // waits for another rank, while the other rank waits to load a kernel. Therefore every rank with
-  // a GPU loads its kernels here, by asking its own questions. (Rank 0 asks all questions below.)
-  // At this time, all ranks have posted the collectives of their earlier runs, so these collectives
-  // can complete.
+  // a GPU asks its own questions here: Device::chooseAlgorithm() launches the chosen algorithm, so
+  // CUDA loads its kernel. (Rank 0 asks all questions below.) At this time, all ranks have posted
+  // the collectives of their earlier runs, so these collectives can complete.
   if (world_->rank() != 0 && world_->transport() == "nccl") answersOf(questions, ask);
   if (world_->rank() == 0) {
     for (const auto& [question, choice] : answersOf(all, ask)) {

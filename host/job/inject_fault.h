@@ -15,7 +15,7 @@ namespace heddle::host {
 // `rank` issues instruction `instruction`, or when it begins task `task`.
 struct InjectedFault {
   enum class Kind : uint8_t {
-    Die,      // kills the process; if the rank is a thread: throws instead
+    Die,      // kills the process of the rank; if the rank is a thread, throws UserError instead
     Throw,    // the instruction or task fails
     Stall,    // the stream of the instruction, or the thread of the task, stops until the job has
               // failed
@@ -52,8 +52,8 @@ void injectAfter(const InjectedFault& fault, Device& device, void* memory, int64
 
 // While this object exists, injects the fault when rank `fault.rank` begins `fault.task` for the
 // first time. Does nothing on other ranks. A Stall or Delay blocks the thread that begins the task.
-// It ends with an error when the job has failed. Exception: a Stall never ends if the rank has a
-// process of its own.
+// If the job fails during this time, the thread gets a UserError. Exception: a Stall never ends if
+// the rank has a process of its own.
 class TaskFault : public comm::WorldObserver {
  public:
   // `world` must outlive this object. `ended` must return whether the job has failed.

@@ -7,9 +7,9 @@
 namespace heddle::host {
 
 // A segment is the part of a fusion from which a kernel is generated. An input of a run may be a
-// tensor without axes (0-d) in host memory. Kernels take the element of this tensor by value, as a
-// scalar argument. The functions in this file check whether a segment allows this, and create the
-// necessary segments.
+// tensor without axes (0-d) in host memory. If the segment of a kernel allows it, the kernel takes
+// the element of this tensor by value, as a scalar argument. The functions in this file check
+// whether a segment allows this, and create the segments of such kernels.
 
 // Returns whether input `position` of a segment may be passed by value. The conditions are:
 // - The input is a tensor without axes.

@@ -158,7 +158,8 @@ void KernelStore::unloadUnused() {
   if (bytes_.total() <= most_bytes_) return;
   std::vector<std::pair<int64_t, const std::string*>> unused;
   for (const auto& [text, source] : sources_) {
-    // While prepare() runs, it holds a copy of the pointer. Its result then holds the kernels.
+    // A second copy of the pointer belongs to a running prepare(). When prepare() has returned, its
+    // result holds the kernels, so isUsed() is true.
     if (source.use_count() == 1 && !source->isUsed()) unused.push_back({source->last_use, &text});
   }
   std::sort(unused.begin(), unused.end());

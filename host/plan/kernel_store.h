@@ -35,7 +35,7 @@ class KernelStore {
   // The loaded code of a kernel: one element per stage.
   using Loaded = std::vector<LoadedKernel>;
   struct Prepared {
-    std::vector<Loaded> kernels;  // per element of `plans`
+    std::vector<Loaded> kernels;  // per element of the argument `plans` of prepare()
     int64_t bytes = 0;            // size of the images and texts that were not loaded before
   };
   // Compiles all new sources of the kernel plans together, and loads the entry points of their

@@ -107,7 +107,7 @@ struct Plan {
     int32_t occurrence = 0;  // see StepNote::occurrence
     // true: some of the written values come from other ranks.
     bool communicates = false;
-    CountsId counts = {};  // valid: an all-to-all-v, which writes only a part of its output
+    CountsId counts = {};  // valid: an all-to-all-v; its counts say which elements are inspected
     std::vector<NamedOperand> read;
     std::vector<NamedOperand> written;
     std::vector<std::string> ops;  // per tensor of `written`: the op that computes it; "": none
@@ -119,8 +119,8 @@ struct Plan {
     bool donated = false;  // true: the caller gives up its value
   };
   // An address that depends on late inputs. A late input is a scalar that decides only where slices
-  // begin (host/unroll/late_scalars.h). A run computes the address when it binds the inputs, and
-  // again when it allocates the buffer.
+  // begin (host/unroll/late_scalars.h). A run computes the address when it binds the inputs. If the
+  // run allocates the buffer, it computes the address again after the allocation.
   struct LatePointer {
     PointerIndex base;  // the pointer of a buffer
     std::vector<View::LateTerm> terms;

@@ -117,8 +117,8 @@ std::shared_ptr<const PreparedAttention> prepared(const CallLibrary& call,
 }  // namespace
 
 // Emits the call, with copies of the tensors that cuDNN cannot access in place. The workspace
-// consists of the part that the call itself needs, followed by these copies. If heads of q share a
-// head of k and v, the copies of k and v contain repeated heads.
+// begins with the bytes that the call itself needs. The copies follow. If several heads of q share
+// a head of k and v, the copies of k and v contain each head several times.
 void PlanBuilder::emitAttention(const CallLibrary& call, const UnrolledStep& step) {
   const auto is_empty = [](const View& out) { return out.desc.numel() == 0; };
   if (target_.device.kind() == DeviceKind::Null) return;

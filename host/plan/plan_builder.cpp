@@ -56,7 +56,7 @@ void PlanBuilder::draft() {
   // The order matters:
   // - Streams, events and pointers come first, because steps depend on them.
   // - storeValues() precedes emitFork(), because all streams read the values that it stores.
-  // - finishJumps() needs the index of every step.
+  // - finishJumps() comes after all steps, because it needs their indices.
   // - build() prepares all matrix products together, and then loads all kernels together.
   findEventUses();
   bindBuffers();
@@ -89,7 +89,7 @@ Address PlanBuilder::addressOf(const View& view) {
 }
 
 // Returns the pointer for a view whose address depends on late inputs. The index is computed from
-// the outputs of the program, because Plan::outputs may still be empty.
+// the number of outputs of the program, because Plan::outputs may still be empty.
 PointerIndex PlanBuilder::latePointer(const View& view) {
   const PointerIndex base = pointerTo(view.buffer);
   std::vector<Plan::LatePointer>& all = plan_->late_pointers;
@@ -203,7 +203,7 @@ void PlanBuilder::bindBuffers() {
   }
 }
 
-// Makes all other streams of the program wait for stream 0. A run begins and ends on stream 0,
+// Makes all other streams that the plan uses wait for stream 0. A run begins and ends on stream 0,
 // which is the caller's stream. The other streams must start after the work that the caller has
 // enqueued.
 void PlanBuilder::emitFork() {
@@ -218,7 +218,7 @@ void PlanBuilder::emitFork() {
   }
 }
 
-// Makes stream 0 wait for all other streams at the end of the run.
+// Makes stream 0 wait for all other streams that the plan uses, at the end of the run.
 void PlanBuilder::emitJoin() {
   current_ = -1;
   for (StreamId stream : IdRange(StreamId(1), streams_used_.endId())) {

@@ -71,7 +71,8 @@ class PlanBuilder {
     codegen::RunSizes run = {};            // argument of codegen::planKernel()
     std::string candidate = {};            // Kernel::candidate
     std::optional<codegen::KernelChoice> choice = {};  // the chosen candidate
-    std::vector<codegen::StageLayout> layouts = {};    // layouts of a new kernel
+    // If the kernel is new: what the arguments of each stage contain. Otherwise empty.
+    std::vector<codegen::StageLayout> layouts = {};
     codegen::KernelPlan plan = {};    // addStages() moves its launches out, if it is not new
     KernelStore::Loaded loaded = {};  // one per stage; empty: the kernel is new
     StageId first_stage = {};         // the stages of the kernel are consecutive
@@ -84,10 +85,10 @@ class PlanBuilder {
       return {first_stage, StageId(first_stage.index() + stage_count)};
     }
   };
-  // A matrix product. Calls with equal specs share `prepared`.
+  // A matrix product. Instructions with equal specs share it.
   struct PlannedMatmul {
     MatmulSpec spec;
-    const UnrolledStep* first;  // the first call with this spec; error messages name it
+    const UnrolledStep* first;  // the first step with this spec; error messages name it
     std::shared_ptr<const PreparedMatmul> prepared;
   };
   // A 0-d input in host memory.
@@ -106,7 +107,8 @@ class PlanBuilder {
     Plan::Inspection inspection = {};  // the tensors of the operations, if the plan checks numerics
   };
 
-  // plan_builder.cpp: the order of the work; streams, buffers and outputs.
+  // plan_builder.cpp: the order of the work; streams and buffers. plan_outputs.cpp:
+  // checkPreallocated(), bindOutputs(), landsInPlace() and finishOutputs().
   void findEventUses();
   void useEvent(const EventKey& key, StreamId stream);
   void bindBuffers();
@@ -219,7 +221,7 @@ class PlanBuilder {
   std::shared_ptr<Plan> plan_;
   InstructionIndex current_ = -1;
   Plan::StepNote note_;               // note for the steps of the current instruction
-  std::vector<int32_t> occurrences_;  // earlier executions of each instruction
+  std::vector<int32_t> occurrences_;  // number of earlier executions of each instruction
 
   std::map<EventKey, EventUse> uses_;
   IdVector<StreamId, bool> streams_used_;

@@ -212,8 +212,8 @@ void PlanBuilder::findKernel(PlannedKernel& kernel, const Launch& launch) {
   kernel.loaded = std::move(found->loaded);
 }
 
-// Finds the candidate that the program or PlanTarget::choices name. Plans all candidates of the
-// kernel for this, which takes time.
+// Finds the candidate that the program or PlanTarget::choices names. For this, it plans all
+// candidates of the kernel, which takes time.
 void PlanBuilder::choose(PlannedKernel& kernel, const Launch& launch) const {
   const std::vector<TensorDesc> in = descsOf(kernel.inputs);
   const std::vector<TensorDesc> out = descsOf(kernel.outputs);

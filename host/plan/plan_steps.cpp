@@ -99,7 +99,8 @@ void PlanBuilder::emitCopy(const Plan::Operand& out, const Plan::Operand& in, St
     return;
   }
   // Otherwise a generated kernel with a single `set` op copies the tensor. All of its sizes are
-  // symbols. Copies with the same dtype and number of axes therefore share one kernel text.
+  // symbols. Copies with the same dtype and number of axes therefore share one segment, and one
+  // kernel text for each form (codegen/bind/segment_planner.h).
   FusionBuilder builder("copy");
   TensorView type;
   type.dtype = in.desc.dtype;

@@ -11,8 +11,9 @@
 namespace heddle::host {
 namespace {
 
-// Fills the empty lists of the descriptor of a preallocated output, and returns it. Throws
-// UserError if the descriptor breaks a rule of givenTensors(). `output` names the output in errors.
+// Returns the descriptor of a preallocated output with its empty lists filled, except `global`.
+// Throws UserError if the descriptor breaks a rule of givenTensors(). `output` names the output in
+// errors.
 TensorDesc completeDesc(TensorDesc desc, const std::string& output) {
   if (desc.alloc.empty()) desc.alloc = desc.sizes;
   if (desc.strides.empty() && desc.alloc.size() == desc.rank()) {
@@ -44,7 +45,7 @@ int32_t alignmentOf(const Tensor& tensor) {
 }
 
 // One word holds the lengths of all lists of a descriptor, with this many bits for each length. A
-// descriptor with a longer list matches no key.
+// descriptor with a list of kMostAxes or more elements matches no key.
 constexpr size_t kLengthBits = 12;
 constexpr size_t kMostAxes = (size_t{1} << kLengthBits) - 1;
 
@@ -86,7 +87,9 @@ inline int64_t quickLengths(const TensorDesc& desc, bool& uniform) {
   return uniform ? static_cast<int64_t>(rank) * kOnes : lengthsOf(desc);
 }
 
-// Visits the parts of a key in order: single numbers, and lists of numbers.
+// Visits the parts of a key in order: single numbers, and lists of numbers. Does not visit the
+// three counts with which a key begins: how many inputs, preallocated tensors and donated inputs
+// there are.
 template <class Visit>
 void forEachPart(const RunTensors& tensors, const Visit& visit) {
   const auto tensor = [&](const Tensor& t) {
@@ -120,9 +123,9 @@ RunKey::RunKey(const RunTensors& tensors) {
   forEachPart(tensors, append);
 }
 
-// Compares in the order of forEachPart(). Every run except that of a PreparedRun compares all its
-// tensors, so the comparison must be fast. Usually all lists of a descriptor have the same length.
-// One loop then compares all lists.
+// Compares in the order in which the constructor stores the numbers. Every run except that of a
+// PreparedRun compares all its tensors, so the comparison must be fast. Usually all lists of a
+// descriptor have the same length. One loop then compares all lists.
 bool RunKey::matches(const RunTensors& tensors) const {
   const int64_t* at = numbers_.data();
   const auto isNext = [&](int64_t number) { return *at++ == number; };

@@ -22,10 +22,10 @@ struct RunTensors {
   const std::vector<size_t>& donated;       // RunOptions::donated
 };
 
-// Everything about the tensors of a run on which its plan (host/plan/plan.h) depends, as one list
-// of numbers. The list contains the descriptors and the alignments of the inputs and of the
+// The properties of a run's tensors that decide its plan (host/plan/plan.h), as one list of
+// numbers. The list contains the descriptors and the alignments of the inputs and of the
 // preallocated outputs. It also says which inputs are scalars, in host memory, or donated.
-// Addresses and scalars are not part of the key.
+// Addresses and the values of scalars are not part of the key.
 class RunKey {
  public:
   explicit RunKey(const RunTensors& tensors);
@@ -46,8 +46,8 @@ template <class Value>
 class RunCache {
  public:
   struct Limits {
-    size_t most = 1024;                  // number of values
-    int64_t bytes = int64_t{256} << 20;  // total size of the values
+    size_t most = 1024;                  // largest number of values
+    int64_t bytes = int64_t{256} << 20;  // largest total size of the values
   };
 
   RunCache() = default;
@@ -72,7 +72,7 @@ class RunCache {
 
   // Adds a value of `bytes` bytes. `late` has the ranges of the late inputs (Plan::late). The value
   // stays in the cache even if it alone exceeds the limit. `dropped` receives the values that no
-  // longer fit, so that the caller can destroy them without a lock.
+  // longer fit. The caller can then destroy them after it has released its lock.
   void add(const RunTensors& tensors, const std::map<int32_t, LateRange>& late, Value value,
            int64_t bytes, std::vector<Value>& dropped) {
     const size_t hash = RunKey::hashOf(tensors);
@@ -139,21 +139,20 @@ class RunCache {
 };
 
 // Describes the tensors of a run of the program in the form that makePlan() takes. If a
-// preallocated tensor has no data (nullptr), its output is not preallocated. If a list in the
-// descriptor of a preallocated output is empty, it gets the values of an unpadded row-major tensor.
-// Exception: an empty `global` remains empty, and the plan then does not check the unsharded sizes.
-// Throws UserError if there are more preallocated tensors than outputs, or if a preallocated output
-// breaks one of these rules:
+// preallocated tensor has no data (nullptr), its output is not preallocated. Empty lists in the
+// descriptor of a preallocated output are filled: `alloc` with the sizes, `strides` with the
+// row-major strides of `alloc`, and `offset` with zeros. Exception: an empty `global` remains
+// empty, and the plan then does not check the unsharded sizes. Throws UserError if there are more
+// preallocated tensors than outputs, or if a preallocated output breaks one of these rules:
 // - It is in device memory.
-// - The lists of its descriptor have one element per axis.
+// - The lists of its descriptor, except `global`, have one element per axis.
 // - Each axis with several elements has a positive stride.
 // - Its elements do not overlap.
 // - Its address is a multiple of the size of an element.
 GivenTensors givenTensors(const Program& program, const RunTensors& tensors);
 
-// Returns which donated inputs and which preallocated tensors the run may use to store values.
-// Throws UserError if `donated` contains a number that is no input of the run, or an input in host
-// memory.
+// Returns the positions of the donated inputs, and which outputs are preallocated. Throws UserError
+// if `donated` contains a number that is no input of the run, or an input in host memory.
 MemoryReuse reuseOf(const RunTensors& tensors);
 
 }  // namespace heddle::host

@@ -27,11 +27,12 @@ class SizeInputs {
   // 0 for arguments that bindInputs() rejects later: a scalar in place of a tensor, a tensor in
   // place of a scalar, and a tensor that has axes or no data. Throws UserError in these cases:
   // - The argument is missing, and the input has no default.
-  // - The argument is a scalar that is a float, or is outside of the range of the input's type.
+  // - The argument is a scalar that is not an integer, or is outside of the range of the input's
+  //   type.
   // - The argument is a tensor in device memory.
   int64_t value(size_t i, const std::vector<Argument>& arguments) const;
-  // Returns the ranges of values for which a plan for these arguments is valid. `late` has the
-  // ranges of the late inputs (Plan::late).
+  // Returns, for each input of this list, the range of values for which a plan for these arguments
+  // is valid. `late` has the ranges of the late inputs (Plan::late).
   std::vector<LateRange> ranges(const std::vector<Argument>& arguments,
                                 const std::map<int32_t, LateRange>& late) const;
   // Returns whether the values of the arguments are within these ranges. Throws the errors of

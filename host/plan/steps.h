@@ -153,7 +153,8 @@ bool isOneOf(const Step& step) {
   return (std::holds_alternative<Kinds>(step) || ...);
 }
 
-// Returns whether the step writes device memory: it computes, copies or communicates.
+// Returns whether the step may write device memory: it computes, copies or communicates. A
+// CollectiveStep that only sends writes none.
 inline bool writesData(const Step& step) {
   return isOneOf<LaunchStep, ReferenceStep, MatmulStep, LibraryStep, AttentionStep, CopyStep,
                  CollectiveStep>(step);

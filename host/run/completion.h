@@ -76,13 +76,13 @@ class RunResources : public std::enable_shared_from_this<RunResources> {
 
   std::atomic<int64_t> held_bytes{0};  // bytes of outputs that are not freed yet
 
-  // true: a run may have an error that no call has thrown yet. Used only in jobs of several ranks;
-  // other runs use any_local_error.
+  // true: a run may have an error that no call has thrown yet. Used only if the Executable has a
+  // job monitor, as in every job of several ranks. Other runs use any_local_error.
   std::atomic<bool> any_error{false};
-  // true: some run of this process, in a job of one rank, has failed. If this or any_job is true,
+  // true: some run of this process without a job monitor has failed. If this or any_job is true,
   // runs check whether their inputs are outputs of failed runs.
   static inline std::atomic<bool> any_local_error{false};
-  // true: this process has prepared runs of a job of several ranks.
+  // true: this process has prepared runs with a job monitor.
   static inline std::atomic<bool> any_job{false};
 
   std::vector<std::string> output_names;  // by position; set before the first run

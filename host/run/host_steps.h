@@ -15,7 +15,8 @@ namespace heddle::host {
 // (ir/reference/reference.h).
 Scalar applyToScalars(const ApplyStep& step, const IdVector<RegisterId, Scalar>& registers);
 
-// Computes a kernel on the host with the reference evaluator, for kernels without generated code.
+// Enqueues a task that computes a kernel with the reference evaluator, for devices without a
+// compiler.
 // The tensors must be in host memory. The Plan that contains `reference` must exist until the
 // enqueued work has ended.
 void enqueueReference(const Plan::Reference& reference, const RunState& state, Device& device,

@@ -204,7 +204,7 @@ void Issuer::operator()(const CopyStep& step) {
 
 // Fills the send and receive lists of an all-to-all-v call from the registers. The job monitor then
 // compares the lists with those of the other team members on this machine. Device::communicate()
-// copies the lists, so the next call may overwrite them.
+// copies the lists, so a later run may overwrite them.
 void Issuer::bindCounts(const CollectiveStep& step, comm::Operation& operation) {
   const Plan::Counts& counts = plan_.counts[step.counts];
   const auto list = [&](RegisterId first, int32_t at, int64_t elements, std::string_view verb) {

@@ -20,7 +20,7 @@ namespace heddle::host {
 //          nothing, because the counts depend only on the program and the sizes. After the class
 //          has discarded its hashes (see Cache), it compares again. To ensure that the counts
 //          depend on nothing else, unroll() rejects an input that is sent or received if its
-//          allocated sizes differ from those of its type. The job monitor
+//          allocated sizes or strides differ from those of its type. The job monitor
 //          (comm/monitor/job_monitor.h) checks that all ranks run with the same sizes.
 // What:    each rank sends a list of its posts to all other ranks (World::exchange()). Two ranks
 //          compare the posts in which both take part: the collectives of each communicator that

@@ -10,9 +10,10 @@
 
 namespace heddle::host {
 
-// Finds tensors in the memory of another device. Remembers blocks of memory that it has already
-// accepted, so that a repeated run does not query the device and allocates nothing. If such a block
-// is freed and its addresses are given to another device, the object does not notice.
+// Finds tensors in the memory of another device. Remembers blocks of memory
+// (Device::ownedBlockBytes()) that it has already accepted, so that a repeated run does not query
+// the device and allocates nothing. If such a block is freed and its addresses are given to another
+// device, the object does not notice.
 class OwnedMemory {
  public:
   explicit OwnedMemory(Device& device) : device_(device) {

@@ -6,9 +6,9 @@ namespace heddle::host {
 
 class RunStatePool;  // host/run/run_state.h
 
-// Releases the owners of inputs (host/run/kept_owners.h) soon after their runs have ended. Calls of
-// Outputs::wait() and later runs may release them earlier. One thread polls every few milliseconds,
-// but only while there are such owners. Thread-safe.
+// Releases the owners that runs keep (host/run/kept_owners.h) soon after the runs have ended. Calls
+// of Outputs::wait() and later runs may release them earlier. One thread polls every few
+// milliseconds, but only while there are such owners. Thread-safe.
 class OwnerReaper {
  public:
   OwnerReaper();

@@ -121,8 +121,9 @@ class RunRecord {
   Counts result_counts_;
   std::unique_ptr<Owner[]> owners_;  // one per output
   std::vector<bool> stored_;         // per output: the run writes it into the memory of an input
-  // true: no run has ended since prepareFor() stored the descriptors of a new plan in `result_`.
-  // The next finish() replaces the descriptors of preallocated outputs by those of the caller.
+  // true: finish() has not been called since prepareFor() stored the descriptors of a new plan in
+  // `result_`. The next finish() replaces the descriptors of preallocated outputs by those of the
+  // caller.
   bool is_new_ = true;
 };
 

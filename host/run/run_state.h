@@ -66,9 +66,9 @@ class RunState {
   std::shared_ptr<const Plan> plan_;
 };
 
-// A list of runs that have ended. The destructor releases the owners of their inputs. The release
-// of an owner may call code of the user, so the object must be destroyed while its thread holds no
-// lock.
+// A list of runs that have ended. The destructor releases the owners that these runs keep
+// (host/run/kept_owners.h). The release of an owner may call code of the user, so the object must
+// be destroyed while its thread holds no lock.
 class EndedRuns {
  public:
   EndedRuns() = default;
@@ -110,7 +110,7 @@ class RunStatePool {
   // takes a third of the time of a launch. It does not find the failure of a run without such an
   // error, for example a failure of the device. A later giveBack() finds it.
   void rethrowErrors(EndedRuns& ended);
-  // Releases the owners of the inputs of runs that have completed. In a job of several ranks,
+  // Releases the owners that completed runs keep. In a job of several ranks,
   // failed runs keep their owners until their error is thrown. Returns whether pending runs still
   // keep owners.
   bool releaseEnded();
@@ -122,7 +122,7 @@ class RunStatePool {
   void synchronize() noexcept;
 
  private:
-  // giveBack() queries the device only while at least this number of runs are pending.
+  // giveBack() queries the device only if at least this number of runs are pending.
   static constexpr size_t kUnqueried = 32;
 
   RunState& stateFor(Stream stream);

@@ -48,7 +48,7 @@ class NumericsRecord {
 // Prints the reports of the runs of one Executable. Thread-safe.
 class NumericsLog {
  public:
-  // Prints a report on stderr, unless it is empty or equal to the latest one.
+  // Prints a report on stderr, unless it is empty or equals the report of the previous call.
   void print(const std::string& report);
 
  private:

@@ -124,7 +124,7 @@ std::map<InstructionIndex, std::vector<RunProfile::Launch>> RunProfile::deviceWo
     const InstructionIndex instruction = plan_->instruction_of[step];
     if (instruction < 0 || !writesData(plan_->steps[step])) continue;
     std::vector<Launch>& launches = work[instruction];
-    // Only a LaunchStep launches a kernel. All other steps add no launch to the list.
+    // Only a LaunchStep launches a generated kernel. All other steps add no launch to the list.
     const auto* launch = std::get_if<LaunchStep>(&plan_->steps[step]);
     if (launch == nullptr || plan_->notes[step].occurrence > 0) continue;
     const Plan::Stage& stage = plan_->stages[launch->stage];

@@ -24,8 +24,8 @@ struct TimelineEvent {
   int64_t end = 0;
   int64_t bytes = 0;       // bytes that the instruction reads and writes on this rank
   int32_t occurrence = 0;  // number of earlier executions in this run; above 0 only in loops
-  // The World ranks of the team, in the executed span of a collective that no rank completes before
-  // every rank of the team has begun it. Empty in every other span.
+  // Set only in the executed span of a collective that no rank completes before every rank of the
+  // team has begun it: the team, as ranks of the World. Otherwise empty.
   std::vector<int> team;
 };
 
@@ -52,12 +52,12 @@ class RunProfile {
     KernelHandle kernel = nullptr;
     const codegen::LaunchStage* stage = nullptr;  // valid until another run uses the profile
   };
-  // Returns the instructions of the recorded run that write device memory, each with the kernel
-  // launches of its first execution. An instruction without a kernel, such as a library call, has
-  // an empty list.
+  // Returns the instructions in the plan of the recorded run that compute, copy or communicate on
+  // the device, each with the kernel launches of its first execution. An instruction without a
+  // kernel, such as a library call, has an empty list.
   std::map<InstructionIndex, std::vector<Launch>> deviceWork() const;
-  // Returns the instructions of the recorded run that compute a matrix product, each with the work
-  // of its first execution.
+  // Returns the instructions in the plan of the recorded run that compute a matrix product, each
+  // with the work of its first execution.
   std::map<InstructionIndex, MatmulWork> matmuls() const;
 
   // heddle calls the functions below during a run. `step` is the index of a step of the plan.

@@ -28,7 +28,7 @@ void alignClocks(std::vector<RankTimeline>& timelines);
 
 // Returns the text of a JSON file for ui.perfetto.dev and chrome://tracing. The file shows each
 // rank as a process, with one thread for each stream and one thread for the host. Time 0 is the
-// begin of the first event.
+// beginning of the earliest event.
 std::string chromeTrace(const std::vector<RankTimeline>& timelines);
 
 }  // namespace heddle::host
