@@ -36,9 +36,9 @@ struct Offer {
   cudaIpcMemHandle_t handle;
 };
 
-// `blocks`: blocks that other ranks have not closed yet. `forever`: blocks that are never freed,
-// because posted work may still use them. The object is never destroyed, because CUDA may already
-// be shut down when the process ends.
+// Keeps blocks that must outlive their SharedArena. `blocks`: blocks that other ranks may not have
+// closed yet. `forever`: blocks that are never freed, because posted work may still use them. The
+// object is never destroyed, because CUDA may already be shut down when the process ends.
 struct Kept {
   struct Block {
     std::shared_ptr<DeviceBlock> block;
