@@ -147,7 +147,8 @@ class Communicator {
 };
 
 // Selects the hardware that moves the data of a collective: SMs or copy engines of the GPUs. A
-// transport without this choice ignores the struct. All ranks of a team must pass equal values.
+// transport without this choice ignores the struct. All ranks of the job must pass equal values to
+// one call of World::split().
 struct Carrier {
   // The largest number of thread blocks of a collective, if kernels move the data. Each thread
   // block occupies one SM. 0: the transport chooses.

@@ -183,8 +183,8 @@ class TeamCreation {
 };
 
 // Sends the reason to the other ranks if this rank leaves because of an exception and has no job
-// monitor yet. Each rank gets one message. MPI can send such a short message before the receiver
-// posts the receive.
+// monitor yet. Each other rank gets one message. MPI can send such a short message before the
+// receiver posts the receive.
 class ExceptionNotice {
  public:
   // Starts the messages on the MPI thread, and waits, at most kNoticeTime, until they have started.
