@@ -177,8 +177,8 @@ class WorldMonitor {
 class WorldObserver {
  public:
   virtual ~WorldObserver() = default;
-  // Reports that the rank begins to wait in a collective call of the World. `of_job`: all ranks of
-  // the job must make the collective call, not only the ranks of a team.
+  // Reports that the rank begins to wait in a collective call of the World. `of_job` is
+  // true if all ranks of the job make this collective call, and false if only a team makes it.
   virtual void beginWait(bool of_job) = 0;
   virtual void endWait() = 0;
   // Reports that the rank begins `task`. If this function throws, the constructor of World::Task

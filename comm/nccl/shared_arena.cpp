@@ -194,7 +194,7 @@ uint32_t* SharedArena::flag(int rank, int from) const {
   return reinterpret_cast<uint32_t*>(flags) + from;
 }
 
-// --- the end ------------------------------------------------------------------------------------
+// --- closing and freeing blocks -----------------------------------------------------------------
 
 void SharedArena::closePeers(bool tell) {
   cudaSetDevice(device_);

@@ -149,9 +149,8 @@ enum class Activation : uint8_t { None, Relu, GeluTanh };
 // Arithmetic: sums of f64 elements are accumulated in f64, sums of all other floats in f32. The
 //             bias and the activation are applied to the sum, which is then rounded once. Integers
 //             wrap. An element of a bool result is the OR of ANDs.
-// Gelu:       on CUDA, cuBLASLt computes gelu with an error of up to 2e-5 times the f32 sum. If c
-// is
-//             f16 or bf16, cuBLASLt also rounds the sum before it applies gelu.
+// Gelu:       on CUDA, cuBLASLt computes gelu with an error of up to 2e-5 times the f32 sum. If
+//             c is f16 or bf16, cuBLASLt also rounds the sum before it applies gelu.
 struct MatmulSpec {
   // The expected alignment of each operand in bytes: a power of two, at most 256. It follows from
   // the offset of the operand in its buffer, as if every buffer had 256-byte alignment. If a

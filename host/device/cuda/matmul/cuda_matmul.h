@@ -42,9 +42,8 @@ namespace heddle::host {
 // measurement takes about half a second (host/device/timed_choice.h).
 // - If the environment variable HEDDLE_MATMUL_TIMING is 0, questions() returns an empty set, so the
 //   caller does not call choose().
-// - While a CUDA graph is captured from the stream, choose() does not measure. It returns the
-// stored
-//   choice, or "" if there is none.
+// - While a CUDA graph is captured from the stream, choose() does not measure: it returns the
+//   stored choice, or "" if there is none.
 // - If the caller passes no choice to prepare(), prepare() uses the first proposal of the
 //   heuristic.
 class CudaMatmul {
