@@ -204,9 +204,9 @@ class World {
   virtual std::vector<std::string> exchange(const std::string& mine) = 0;
   void barrier() { exchange(""); }
 
-  // Creates the communicator of one team. `members` are the world ranks of the team in team order,
-  // and include this rank. Collective over `members`. All members must create their communicators
-  // in the same order.
+  // Creates the communicator of one team. `members` are the members of the team in team order, as
+  // ranks of the job. They include this rank. Collective over `members`. All members must create
+  // their communicators in the same order.
   virtual std::unique_ptr<Communicator> communicator(const std::vector<int>& members) = 0;
 
   // Creates the communicators of all teams of a partition of the job. Collective over the whole

@@ -109,7 +109,7 @@ class Team {
   void compare(const Participant& participant);
 
   std::shared_ptr<JobState> job_;
-  std::vector<int> members_;  // world ranks
+  std::vector<int> members_;  // ranks of the job, in team order
   std::vector<bool> joined_;
   std::vector<bool> gone_;
   std::vector<int64_t> posted_;  // number of posted collectives, by member

@@ -36,7 +36,7 @@ class NcclJob : public std::enable_shared_from_this<NcclJob> {
   void setFault(const std::string& reason);
   // Returns fault(), for the error that a caller throws after a failure. If so far only the table
   // of copy channels reports a failure, the function first waits up to 1 s for a failure of the
-  // job, because only the text of a failure of the job names the rank to blame.
+  // job. Only the text of a failure of the job names the rank to blame.
   std::string finalFault();
   // Returns a function that calls fault(), for settle() (comm/nccl/nccl_call.h). The function keeps
   // this object alive.
