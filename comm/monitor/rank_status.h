@@ -91,8 +91,8 @@ struct RankNumbers {
   // Instruction: `issued`, `computing` and `communicating` are indices into the instructions of
   // `program`; -1: none.
   Field<uint64_t> program{0};        // hash of the program that runs
-  Field<int32_t> issued{-1};         // the latest one that the host issued; or kMatchingPosts
-  Field<int32_t> computing{-1};      // the latest one that a CPU stream executes now
+  Field<int32_t> issued{-1};         // latest instruction that the host issued; or kMatchingPosts
+  Field<int32_t> computing{-1};      // latest instruction that a CPU stream executes now
   Field<int32_t> communicating{-1};  // like `computing`, for collectives, sends and receives
   // The number of instructions that CPU streams have begun, plus the number of times that a task
   // was set again.
@@ -116,7 +116,8 @@ struct RankNumbers {
 // On other machines, mirror() writes a copy. Every access is an atomic operation, without a lock.
 // Any thread may read.
 struct alignas(64) RankStatus : RankNumbers<std::atomic> {
-  alignas(64) std::atomic<uint64_t> heartbeat{0};  // written by the watcher of the process
+  // The watcher of the process increases this number in each poll.
+  alignas(64) std::atomic<uint64_t> heartbeat{0};
   StateWithReason state;
   // The process has printed why it ends. Other machines do not get this field.
   std::atomic<bool> reported{false};

@@ -70,7 +70,7 @@ class NcclJob : public std::enable_shared_from_this<NcclJob> {
   bool hasJobFault() const;  // setFault() was called, or the bootstrap World reports a failure
   void watchCalls();
   std::string reasonToGiveUp();     // why the rank should give up; empty: no reason
-  std::string reasonOfStuckCall();  // empty: no call exceeds its time limit
+  std::string reasonOfStuckCall();  // why a running call should end; empty: no reason
 
   std::atomic<bool> gave_up_{false};
   std::once_flag others_informed_;  // giveUp() informs the other ranks of the machine only once
