@@ -35,7 +35,7 @@ std::string_view name(CollectiveKind kind);
 // One operation on buffers. The caller owns the buffers and must keep them alive until the
 // operation has completed. `count` is in elements. For a collective, all ranks of the communicator
 // must pass the same `count`, `root`, `dtype` and `reduce`. Members that the kind does not use can
-// keep their defaults. For a transfer, the sender and the receiver must pass the same `count` and
+// keep their defaults. A send and the receive that matches it must have the same `count` and
 // `dtype`. In this table, `size` is the number of ranks of the communicator:
 //   Allreduce      send[count]           -> recv[count]
 //   Reduce         send[count]           -> recv[count] of the root
@@ -61,7 +61,8 @@ std::string_view name(CollectiveKind kind);
 //   reduce, broadcast        send == recv on the root
 //   allgather, gather,       the smaller buffer is this rank's own part of the larger buffer
 //   scatter, reduce-scatter
-// An all-to-all or all-to-all-v cannot be in place. No other overlap of buffers is allowed.
+// An all-to-all or all-to-all-v cannot be in place. Apart from these cases, buffers must not
+// overlap.
 //
 // An allreduce produces the same bits on every rank. In every reduction, the sum of bools is their
 // logical or, and the product is their logical and. Integers wrap around in their own type. Avg
@@ -146,17 +147,18 @@ class Communicator {
 };
 
 // Selects the hardware that moves the data of a collective: SMs or copy engines of the GPUs. A
-// transport without this choice ignores the struct. All ranks of a team must pass equal values.
+// transport without this choice ignores the struct. All ranks of the job must pass equal values to
+// one call of World::split().
 struct Carrier {
   // The largest number of thread blocks of a collective, if kernels move the data. Each thread
   // block occupies one SM. 0: the transport chooses.
   int32_t ctas = 0;
   // 0: kernels move the data. 1 or more: the number of a copy channel. Copy engines move the data
-  // of a copy channel. A collective on a copy channel uses no SMs, except briefly for sums and for
-  // copies within a GPU. If the team cannot have a copy channel, kernels move the data instead. For
-  // example, some GPU may be unable to access the memory of another GPU of the team. Collectives on
-  // different copy channels of a team may run at the same time. Copy channels accept only
-  // Allreduce, Allgather and ReduceScatter.
+  // of a copy channel. A collective on a copy channel uses no SMs, except briefly for reductions
+  // and for copies within a GPU. If the team cannot have a copy channel, kernels move the data
+  // instead. For example, some GPU may be unable to access the memory of another GPU of the team.
+  // Collectives on different copy channels of a team may run at the same time. Copy channels accept
+  // only Allreduce, Allgather and ReduceScatter.
   int32_t copy_channel = 0;
   auto operator<=>(const Carrier&) const = default;
 };
@@ -175,8 +177,8 @@ class WorldMonitor {
 class WorldObserver {
  public:
   virtual ~WorldObserver() = default;
-  // Reports that the rank begins to wait in a collective call of the World. `of_job` is true if all
-  // ranks of the job make this call.
+  // Reports that the rank begins to wait in a collective call of the World. `of_job` is
+  // true if all ranks of the job make this collective call, and false if only a team makes it.
   virtual void beginWait(bool of_job) = 0;
   virtual void endWait() = 0;
   // Reports that the rank begins `task`. If this function throws, the constructor of World::Task
@@ -202,9 +204,9 @@ class World {
   virtual std::vector<std::string> exchange(const std::string& mine) = 0;
   void barrier() { exchange(""); }
 
-  // Creates the communicator of one team. `members` are the world ranks of the team in team order,
-  // and include this rank. Collective over `members`. All members must create their communicators
-  // in the same order.
+  // Creates the communicator of one team. `members` are the members of the team in team order, as
+  // ranks of the job. They include this rank. Collective over `members`. All members must create
+  // their communicators in the same order.
   virtual std::unique_ptr<Communicator> communicator(const std::vector<int>& members) = 0;
 
   // Creates the communicators of all teams of a partition of the job. Collective over the whole
@@ -243,7 +245,7 @@ class World {
   void removeObserver(WorldObserver& observer) noexcept;
 
   // Reports that this rank cannot continue. Thread-safe; does not wait for other ranks.
-  // - In-process: on the other ranks, every call that waits now or later throws UserError with
+  // - In-process: on every rank of the job, each call that waits now or later throws UserError with
   //   `reason` and the number of this rank.
   // - MPI: prints `reason` and ends all processes of the job by MPI_Abort.
   // - NCCL: does the same as the World on host memory that the NCCL World uses.

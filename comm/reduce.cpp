@@ -13,7 +13,7 @@ namespace {
 // cache and the compiler can vectorise the loops.
 constexpr int64_t kBlock = 1024;
 
-// Each of these structs describes a kind of element, which is stored as `Stored` and combined as
+// Each of these structs describes an element type. Elements are stored as `Stored` and combined as
 // `Value`.
 struct BoolElement {
   using Stored = uint8_t;
@@ -59,7 +59,7 @@ T multiply(T a, T b) {
     return a * b;
   }
 }
-// lesser() and greater() return NaN if a value is NaN.
+// lesser() and greater() return NaN if `a` or `b` is NaN.
 template <class T>
 T lesser(T a, T b) {
   return b < a || b != b ? b : a;

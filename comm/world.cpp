@@ -85,7 +85,7 @@ void World::fail(const std::string& why) noexcept {
 }
 
 // The destructor of the monitor may call this World and lock monitor_mutex_. `closed` is therefore
-// declared before `lock`: it is destroyed after the lock is released.
+// declared before `lock`, so that the monitor is destroyed after the lock is released.
 void World::closeMonitor() noexcept {
   std::unique_ptr<WorldMonitor> closed;
   std::lock_guard lock(monitor_mutex_);

@@ -22,5 +22,7 @@ std::vector<std::unique_ptr<World>> makeInProcessCudaWorlds(int size, int device
 
 }  // namespace heddle::comm
 
-// The entry point of libheddle_cuda for makeInProcessCudaWorlds(). heddle finds it by dlsym.
+// Returns makeInProcessCudaWorlds. The tests of this transport find this entry point of
+// libheddle_cuda by dlsym; heddle itself calls CudaModule::makeInProcessWorlds
+// (host/device/cuda_module.h).
 extern "C" heddle::comm::MakeInProcessCudaWorlds heddleInProcessCudaWorlds();

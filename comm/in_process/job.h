@@ -12,10 +12,10 @@
 
 #include "comm/communicator.h"
 
-// Code for jobs whose ranks are threads of one process. A Team finds the operations of different
-// ranks that belong together, for example a send and its receive. Such operations *match*. Two
-// transports move the data of matching operations: comm/in_process/host_transport.cpp on host
-// memory, and comm/cuda/in_process_cuda.cpp on one GPU.
+// Code for jobs whose ranks are threads of one process. Operations that different ranks post, but
+// that belong together, *match*: for example a send and its receive. A Team finds matching
+// operations. Two transports move their data: comm/in_process/host_transport.cpp on host memory,
+// and comm/cuda/in_process_cuda.cpp on one GPU.
 namespace heddle::comm {
 
 // The state that all ranks of a job share.
@@ -109,7 +109,7 @@ class Team {
   void compare(const Participant& participant);
 
   std::shared_ptr<JobState> job_;
-  std::vector<int> members_;  // world ranks
+  std::vector<int> members_;  // ranks of the job, in team order
   std::vector<bool> joined_;
   std::vector<bool> gone_;
   std::vector<int64_t> posted_;  // number of posted collectives, by member

@@ -110,8 +110,9 @@ void checkMissedCalls(const JobView& job, Findings& found) {
   }
 }
 
-// Finds ranks that have not begun a run that another rank has begun. They have left or begin no
-// more runs (Rule::Absent), or they still match the posts of an earlier run (Rule::Unmatched).
+// Finds ranks that will never begin a run that another rank has begun. Such a rank has left or
+// begins no more runs (Rule::Absent), or it still matches the posts of an earlier run
+// (Rule::Unmatched).
 void checkAbsence(const JobView& job, Findings& found) {
   const RankSnapshot* latest = nullptr;
   const RankSnapshot* latest_in_run = nullptr;

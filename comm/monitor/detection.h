@@ -10,8 +10,10 @@
 #include "comm/monitor/rank_status.h"
 
 // The rules by which a watcher (comm/monitor/watcher.h) finds failures. Each rule examines
-// snapshots of the statuses of all ranks. The watcher reports a finding when it has lasted for the
-// time in the last column. "poll" is one polling interval of the watcher.
+// snapshots of the statuses of all ranks, and returns a finding if it sees a failure. The watcher
+// reports the failure when consecutive polls have returned the finding for the time in the last
+// column. "poll" is one polling interval of the watcher; "deadline" and "patience" are members of
+// JobMonitorOptions (comm/monitor/options.h).
 //
 // Words: a rank *posts* a collective, send or receive when it starts this operation. A *run* is
 // one execution of a host program. At the beginning of some runs, the ranks *match their posts*:
@@ -46,10 +48,11 @@
 //   collective.                                  run: all others have finished it
 //                                                or will never begin it
 // A rank has left without making a call of the   calls of the World; state Left    1.5 s
-//   World in which another rank waits.
-// Nothing moves in the job.                      run, instruction, task and calls  the patience;
+//   World that all ranks must make, and another
+//   rank waits in this call.
+// No rank makes progress.                        run, instruction, task and calls  the patience;
 //                                                of all ranks do not change, and   10 times as
-//                                                one rank waits                    long if a rank
+//                                                some rank waits                   long if a rank
 //                                                                                  compiles, reads
 //                                                                                  files, copies
 //                                                                                  inputs or tunes

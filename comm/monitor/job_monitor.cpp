@@ -63,8 +63,8 @@ std::string taskOf(const std::vector<RankSnapshot>& ranks, const RankSnapshot& e
 
 }  // namespace
 
-// The constructor adds itself as an observer of the World last, because beginWait() and the other
-// functions of the observer write to `statuses_`.
+// The constructor adds the monitor as an observer of the World last, because beginWait(), endWait()
+// and setTask() write to `statuses_`.
 JobMonitor::JobMonitor(World& world, JobMonitorOptions options)
     : world_(world),
       rank_(world.rank()),
@@ -127,8 +127,8 @@ void JobMonitor::awaitOthers() const {
   }
 }
 
-// After a failure, beginWait(), endWait() and setTask() change nothing, so that messages show what
-// this rank did when it failed.
+// When this rank is no longer Alive, beginWait(), endWait() and setTask() change nothing, so that
+// messages show what the rank did when it failed or left.
 void JobMonitor::beginWait(bool of_job) {
   if (mine().state.get() != RankState::Alive) return;
   if (of_job) mine().calls.fetch_add(1);
@@ -140,7 +140,7 @@ void JobMonitor::endWait() {
 }
 
 // If a rank begins its task again, a part of the task is done, for example one kernel is tuned.
-// This is progress, so the patience begins again.
+// This is progress, so the time limit JobMonitorOptions::patience starts again.
 void JobMonitor::setTask(RankTask task) {
   if (mine().state.get() != RankState::Alive) return;
   if (mine().task.exchange(task) == task) mine().progress.fetch_add(1);

@@ -41,7 +41,7 @@ struct JobMonitorOptions {
   // the monitor reports the signal as the failure of the job. If the monitor detects the failure of
   // a rank in this time, it reports that failure instead, which probably caused the signal.
   const std::atomic<int>* end_signal = nullptr;
-  // A key that is equal for ranks that share memory. Empty: the ranks of one machine share memory.
+  // Ranks with equal keys share memory. Empty: the ranks of one machine share memory.
   std::string machine_key;
 };
 

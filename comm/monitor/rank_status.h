@@ -88,14 +88,18 @@ uint64_t runHash(uint64_t hash_of_previous_run, uint64_t plan, int64_t run);
 // The facts of a rank that are numbers. Field<T> is std::atomic<T> or T.
 template <template <class> class Field>
 struct RankNumbers {
-  // Instruction: `issued`, `computing` and `communicating` are numbers of instructions; -1: none.
+  // Instruction: `issued`, `computing` and `communicating` are indices into the instructions of
+  // `program`; -1: none.
   Field<uint64_t> program{0};        // hash of the program that runs
-  Field<int32_t> issued{-1};         // the latest one that the host issued; or kMatchingPosts
-  Field<int32_t> computing{-1};      // the latest one that a CPU stream executes now
+  Field<int32_t> issued{-1};         // latest instruction that the host issued; or kMatchingPosts
+  Field<int32_t> computing{-1};      // latest instruction that a CPU stream executes now
   Field<int32_t> communicating{-1};  // like `computing`, for collectives, sends and receives
-  Field<uint64_t> progress{0};       // begun instructions, plus times that a task was set again
+  // The number of instructions that CPU streams have begun, plus the number of times that a task
+  // was set again.
+  Field<uint64_t> progress{0};
 
-  // Run: numbers of runs. The numbers count only runs of programs that communicate on some rank.
+  // Run: `run` and `finished` are numbers of runs, starting at 1. Only runs of programs that
+  // communicate on some rank have numbers here.
   Field<RankPhase> phase{RankPhase::Idle};
   Field<int64_t> run{0};       // the latest run
   Field<int64_t> finished{0};  // this run and all earlier runs have ended
@@ -112,7 +116,8 @@ struct RankNumbers {
 // On other machines, mirror() writes a copy. Every access is an atomic operation, without a lock.
 // Any thread may read.
 struct alignas(64) RankStatus : RankNumbers<std::atomic> {
-  alignas(64) std::atomic<uint64_t> heartbeat{0};  // written by the watcher of the process
+  // The watcher of the process increases this number in each poll.
+  alignas(64) std::atomic<uint64_t> heartbeat{0};
   StateWithReason state;
   // The process has printed why it ends. Other machines do not get this field.
   std::atomic<bool> reported{false};

@@ -102,8 +102,8 @@ struct TcpLink::Wire {
   std::vector<Connection> connections;
 
   // Waits for an asynchronous operation of `user`, which is a socket or an acceptor. start(done)
-  // must begin the operation. Returns its error. If the operation has not ended at the time
-  // `until`, closes `user` and returns timed_out.
+  // must begin the operation. Returns the error of the operation. If the operation has not ended at
+  // the time `until`, closes `user` and returns timed_out.
   template <class User, class Start>
   error_code await(User& user, Clock::time_point until, const Start& start) {
     std::optional<error_code> result;

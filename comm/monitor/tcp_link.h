@@ -29,7 +29,7 @@ class TcpLink {
   ~TcpLink();
 
   // Receives the statuses that have arrived. Sends statuses if 200 ms have passed since the
-  // previous send.
+  // previous send, and the rest of an earlier send that is not complete.
   void poll();
   // Sends a last message on each connection, so that the process at the other end does not report
   // the end of the connection as a failure. Waits at most 1 s.

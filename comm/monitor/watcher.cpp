@@ -131,8 +131,8 @@ void Watcher::poll() {
   if (link_) link_->poll();
   job_.ranks = readAll({statuses_.get(), size});
   judge();
-  // The snapshot for all reports is taken before the first report, which can end other ranks at
-  // once. The messages of all ranks then show the job as it was before.
+  // A report can end other ranks of this process at once. All reports therefore use a snapshot that
+  // is taken before the first report.
   job_.ranks = readAll({statuses_.get(), size});
   for (Client& client : clients_) report(client);
 }

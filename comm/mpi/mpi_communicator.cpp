@@ -29,7 +29,7 @@ struct Group {
   int collectives = 0;  // number of collectives that have not completed
   std::string error;
   std::atomic<int> state{Running};
-  std::atomic<bool> idle{false};  // MPI does not access the buffers any more
+  std::atomic<bool> idle{false};  // true: MPI does not access the buffers any more
 
   // Advances all operations. Returns true if all of them have ended.
   bool advance(Channel& channel);

@@ -16,7 +16,7 @@ namespace {
 // with more ranks than cores would be slow, because waiting ranks would occupy the cores.
 constexpr int kYields = 200;
 constexpr auto kSleep = std::chrono::microseconds(50);
-// A thread without work still calls MPI at this interval. MPI may report a message as sent
+// Without work, the MPI thread still calls MPI at this interval. MPI may report a message as sent
 // although some bytes are left, and sends these bytes only during a later call.
 constexpr auto kIdlePoll = std::chrono::milliseconds(20);
 // The exit code of mpirun after an abort. It equals the exit code of the heddle command after a

@@ -58,9 +58,9 @@ class MpiThread {
   // - heddle does not finalise MPI. If the program calls MPI_Finalize itself, that call ends the
   //   job by MPI_Abort, because a rank that has failed may never call MPI_Finalize.
   void interrupt(const std::string& reason) noexcept;
-  // Registers a function that the MPI thread calls again and again until removeListener() or
-  // interrupt() is called. `callback` must not wait. `key` identifies `callback` in
-  // removeListener().
+  // Registers a function that the MPI thread calls again and again until removeListener(),
+  // removeListeners() or interrupt() is called. `callback` must not wait. `key` identifies
+  // `callback` in removeListener().
   void addListener(const void* key, std::function<void()> callback);
   // Removes the function that was registered with `key`. Call it on the MPI thread.
   void removeListener(const void* key) { listeners_.erase(key); }

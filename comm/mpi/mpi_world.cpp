@@ -38,7 +38,8 @@ void returnErrors(MPI_Comm comm) {
   check("MPI_Comm_set_errhandler", MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
 }
 
-// Gathers the lengths of all ranks, and then the bytes.
+// Implements World::exchange(): gathers the lengths of the messages of all ranks, and then their
+// bytes.
 class Exchange {
  public:
   Exchange(const Channel& channel, const std::string& mine)
@@ -182,14 +183,14 @@ class TeamCreation {
 };
 
 // Sends the reason to the other ranks if this rank leaves because of an exception and has no job
-// monitor yet. Each rank gets one message. MPI can send such a short message before the receiver
-// posts the receive.
+// monitor yet. Each other rank gets one message. MPI can send such a short message before the
+// receiver posts the receive.
 class ExceptionNotice {
  public:
-  // Starts the messages on the MPI thread. Waits, at most kNoticeTime, until they have started,
-  // because the caller next interrupts the MPI thread, which then drops its work. Does not wait
-  // for other ranks. If the MPI thread drops the work, the object leaks on purpose, because MPI
-  // may still read it.
+  // Starts the messages on the MPI thread, and waits, at most kNoticeTime, until they have started.
+  // Without this wait, the caller could interrupt the MPI thread too early: an interrupted thread
+  // drops its work. Does not wait for other ranks. If the MPI thread drops the work, the object
+  // leaks on purpose, because MPI may still read it.
   static void send(MpiThread& mpi_thread, const Channel& channel, const std::string& why) {
     auto* notice = new ExceptionNotice(channel);
     std::copy_n(why.data(), std::min(why.size(), notice->text_.size() - 1), notice->text_.data());

@@ -82,7 +82,7 @@ class Transfer {
   int tag_;
   Stage stage_ = Stage::Waiting;
   std::vector<Message> messages_;
-  size_t next_ = 0;                     // all earlier messages have completed
+  size_t next_ = 0;                     // index in messages_; all earlier messages have completed
   std::unique_ptr<std::byte[]> parts_;  // the inputs of all ranks for the chunk of this rank
 };
 

@@ -233,7 +233,7 @@ void CopyCommunicator::copy(cudaStream_t stream) {
   bytes_.clear();
 }
 
-// --- the end ------------------------------------------------------------------------------------
+// --- failures and the end of posted work --------------------------------------------------------
 
 bool CopyCommunicator::test(Ticket ticket) {
   {

@@ -21,10 +21,10 @@ namespace heddle::comm::nccl {
 
 // The stream-ordered communicator of a copy channel (Carrier::copy_channel in
 // comm/communicator.h). Requires that the GPUs of the team can access each other's memory. Copy
-// engines move the data, and stream memory operations synchronise the streams. Only sums and
-// copies within a GPU use SMs. A matrix product that runs at the same time therefore keeps its
-// SMs, and only loses memory bandwidth and power. Next to NCCL kernels, a matrix product takes
-// about a quarter longer (docs/overlap.md).
+// engines move the data, and stream memory operations synchronise the streams. Only copies within a
+// GPU and reductions use SMs. (The comments below say "sum" for a reduction of any kind.) A matrix
+// product that runs at the same time therefore keeps its SMs, and only loses memory bandwidth and
+// power. Next to NCCL kernels, a matrix product takes about a quarter longer (docs/overlap.md).
 //   reduce-scatter  every rank pushes a part to each other rank (SharedArena::in); barrier; each
 //                   rank sums the parts that it received and its own part
 //   allgather       every rank stores its part in SharedArena::out; barrier; each rank pulls the

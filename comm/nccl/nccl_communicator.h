@@ -28,10 +28,15 @@ namespace heddle::comm::nccl {
 //   (host/run/match_collectives_across_ranks.h). The job monitor compares the lists of an
 //   all-to-all-v (JobMonitor::compareCounts).
 //
-// A rank aborts all of its communicators in three cases: NCCL reports an error, the job fails, or a
-// call of NCCL exceeds its time limit. The kernels of these communicators then end, and every later
-// call on them throws UserError with the reason. probe() and test() may run concurrently with
-// post().
+// A rank gives up, that is, it aborts all of its communicators, in these cases (NcclJob in
+// comm/nccl/nccl_job.h):
+// - A call of NCCL fails or exceeds its time limit, or NCCL reports an error later.
+// - The job fails.
+// - The rank may have copy channels, and another rank of its machine has given up.
+// The kernels of the communicators then end, and every later call on them throws UserError with the
+// reason.
+//
+// probe() and test() may run concurrently with post().
 //
 // NCCL connects the ranks in the first post of each kind of collective. This post may therefore
 // wait on the host until the other ranks have posted too. NcclJob (comm/nccl/nccl_job.h) ends the

@@ -8,9 +8,11 @@
 namespace heddle::comm::nccl {
 
 // These functions create and destroy NCCL communicators on the current device. initialise() and
-// split() throw UserError if the job fails, or if a call of NCCL does not complete within
-// callDeadline() (comm/nccl/nccl_call.h), for example because some rank does not make the same
-// call. A split() that fails leaks a few bytes, because NCCL may still write to them.
+// split() throw UserError in these cases:
+// - The job fails, or NCCL reports an error.
+// - A call of NCCL does not complete within callDeadline() (comm/nccl/nccl_call.h), for example
+//   because some rank does not make the same call.
+// A split() that fails leaks a few bytes, because NCCL may still write to them.
 
 // Creates a non-blocking communicator of the ranks of `bootstrap`, for use as the parent of
 // split(). `bootstrap` must work on host memory, and is used only during the call. The call ends

@@ -34,9 +34,9 @@ class NcclJob : public std::enable_shared_from_this<NcclJob> {
   // table of copy channels (CopyChannelTable) reports. Empty: no failure.
   std::string fault() const;
   void setFault(const std::string& reason);
-  // Returns fault(), for the error that a caller throws after a failure. The text of a failure of
-  // the job is better, because it names the rank to blame. If so far only the table of copy
-  // channels reports a failure, the function first waits up to 1 s for a failure of the job.
+  // Returns fault(), for the error that a caller throws after a failure. If so far only the table
+  // of copy channels reports a failure, the function first waits up to 1 s for a failure of the
+  // job. Only the text of a failure of the job names the rank to blame.
   std::string finalFault();
   // Returns a function that calls fault(), for settle() (comm/nccl/nccl_call.h). The function keeps
   // this object alive.
@@ -70,7 +70,7 @@ class NcclJob : public std::enable_shared_from_this<NcclJob> {
   bool hasJobFault() const;  // setFault() was called, or the bootstrap World reports a failure
   void watchCalls();
   std::string reasonToGiveUp();     // why the rank should give up; empty: no reason
-  std::string reasonOfStuckCall();  // empty: no call exceeds its time limit
+  std::string reasonOfStuckCall();  // why a running call should end; empty: no reason
 
   std::atomic<bool> gave_up_{false};
   std::once_flag others_informed_;  // giveUp() informs the other ranks of the machine only once

@@ -36,9 +36,9 @@ struct Offer {
   cudaIpcMemHandle_t handle;
 };
 
-// `blocks`: blocks that other ranks have not closed yet. `forever`: blocks that are never freed,
-// because posted work may still use them. The object is never destroyed, because CUDA may already
-// be shut down when the process ends.
+// Keeps blocks that must outlive their SharedArena. `blocks`: blocks that other ranks may not have
+// closed yet. `forever`: blocks that are never freed, because posted work may still use them. The
+// object is never destroyed, because CUDA may already be shut down when the process ends.
 struct Kept {
   struct Block {
     std::shared_ptr<DeviceBlock> block;
@@ -194,7 +194,7 @@ uint32_t* SharedArena::flag(int rank, int from) const {
   return reinterpret_cast<uint32_t*>(flags) + from;
 }
 
-// --- the end ------------------------------------------------------------------------------------
+// --- closing and freeing blocks -----------------------------------------------------------------
 
 void SharedArena::closePeers(bool tell) {
   cudaSetDevice(device_);

@@ -84,8 +84,8 @@ class SharedArena {
   size_t part_bytes_;  // a multiple of 256
   std::shared_ptr<CopyChannelMember> member_;
   std::shared_ptr<DeviceBlock> block_;
-  int number_ = -1;  // number of the block in the table
-  int openers_ = 0;  // number of ranks in other processes that opened it; or kUnknown
+  int number_ = -1;  // number of the block in the CopyChannelTable
+  int openers_ = 0;  // number of ranks in other processes that opened the block; or kUnknown
   std::string offer_;
   std::vector<std::byte*> bases_;
   std::vector<Opened> opened_;

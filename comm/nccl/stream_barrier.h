@@ -37,7 +37,7 @@ class StreamBarrier {
  private:
   void issue(cudaStream_t stream, size_t count);
 
-  std::vector<CUstreamBatchMemOpParams> ops_;  // stores come first
+  std::vector<CUstreamBatchMemOpParams> ops_;  // the stores, followed by the waits
   size_t stores_ = 0;
 };
 

@@ -20,8 +20,9 @@ class StartTimeout {
   using End = std::function<void(const std::string& text, int signal)>;
 
   // `seconds` is the limit; 0: no limit. `end_signal` is where a signal handler stores the number
-  // of the signal, or nullptr. `on_end` is called at most once, on the thread of this object, and
-  // must not destroy this object. `failure` is the start of `text` if the limit has expired.
+  // of the signal, or nullptr. `waits_for` names in `text` what this rank waits for. `on_end` is
+  // called at most once, on the thread of this object, and must not destroy this object. `failure`
+  // is the start of `text` if the limit has expired.
   StartTimeout(double seconds, const std::atomic<int>* end_signal, std::string waits_for,
                End on_end, std::string failure = "the job has not started");
   // Stops the thread. Destroy the object when the wait is over. After the destructor has returned,

@@ -10,8 +10,8 @@
 
 namespace heddle::host {
 
-// The calls that this file declares compute scaled_dot_product_attention and its backward pass,
-// with one call of cuDNN each. They need a CUDA device and operands of f16 or bf16.
+// This file prepares calls of cuDNN. One call computes scaled_dot_product_attention or its backward
+// pass. A call needs a CUDA device and operands of f16 or bf16.
 //
 // In a fusion, attention consists of several ops: matrix products, a softmax and so on. The
 // sharding rules of these ops therefore apply to it. segment() (ir/segment/segment.h) puts these

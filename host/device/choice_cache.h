@@ -20,18 +20,18 @@ namespace heddle::host {
 // - If the folder cannot be used, for example because it is not private
 //   (codegen/compile/private_folder.h), a temporary folder replaces it. The temporary folder is
 //   removed when the process ends.
-// - If a file cannot be written, its choice lasts only as long as the process.
+// - If a file cannot be written, only this process knows the choice, until it ends.
 // - The cache is thread-safe. Several processes may share the folder.
 class ChoiceCache {
  public:
-  // `folder` contains the files. `identity` contains everything on which the choices depend, except
-  // what the keys contain: for example the name of the device and the version of the library.
-  // find() ignores choices that were stored with a different identity.
+  // `folder` contains the files. `identity` is a text with all facts that decide choices but are
+  // not in the keys, for example the name of the device and the version of the library. find()
+  // ignores choices that were stored with a different identity.
   ChoiceCache(std::string folder, std::string identity);
 
   // Returns the choice for a key, or nullopt if there is none.
   std::optional<std::string> find(const std::string& key);
-  // Stores the choice for a key, and replaces an earlier choice.
+  // Stores the choice for a key, and replaces an earlier choice. `choice` must be a single line.
   void put(const std::string& key, const std::string& choice);
 
  private:

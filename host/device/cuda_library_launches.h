@@ -56,7 +56,8 @@ inline constexpr int kLibraryThreads = 256;  // threads per block, for all of th
 
 // The argument struct of the kernels. Its members equal those of hdl::Args in the kernels' source.
 // The *index* of an element is its position in its line. The sort moves the index of an element
-// together with the key of the element. A *lane* of a scatter is a combination of indices along the
+// together with the key of the element. To limit the workspace, the lines of a call are sorted in
+// *groups*, one group after another. A *lane* of a scatter is a combination of indices along the
 // axes of `lanes`. All lanes use the same sorted lines of the index tensor.
 struct LibraryArgs {
   void* out = nullptr;
@@ -72,8 +73,8 @@ struct LibraryArgs {
   int64_t n = 0;                 // elements of a line; scatter: elements of a line of the source
   int64_t extent = 0;  // argsort: elements of a line of the result; scatter: number of targets
   int64_t first_target = 0;  // scatter: index of this rank's first target in the unsharded tensor
-  int64_t first_line = 0;    // number of the group's first line
-  int64_t group = 0;         // number of lines of the group; they are sorted together
+  int64_t first_line = 0;    // number of the group's first line in the call
+  int64_t group = 0;         // number of lines of the group
   int64_t chunk = 0;         // elements per chunk
   int64_t chunks = 0;        // chunks per line
   int64_t keep = 0;          // number of candidates that each tile selects

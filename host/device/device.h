@@ -136,7 +136,7 @@ class TrackingAllocator : public Allocator {
 // approximation of gelu (Hendrycks and Gimpel 2016).
 enum class Activation : uint8_t { None, Relu, GeluTanh };
 
-// A matrix product c = activation(a x b + bias) of row-major logical matrices:
+// A matrix product c = activation(a x b + bias) of tensors with these axes:
 //   a [batch..., m, k], b [batch..., k, n], c [batch..., m, n], bias [n].
 //
 // Batch:      the batch axes of a and b are matched with those of c from the right. a or b may lack
@@ -149,8 +149,8 @@ enum class Activation : uint8_t { None, Relu, GeluTanh };
 // Arithmetic: sums of f64 elements are accumulated in f64, sums of all other floats in f32. The
 //             bias and the activation are applied to the sum, which is then rounded once. Integers
 //             wrap. An element of a bool result is the OR of ANDs.
-// Gelu:       on CUDA, cuBLASLt computes gelu with an error of up to 2e-5 times the f32 sum. For a
-//             half type, cuBLASLt also rounds the sum before it applies gelu.
+// Gelu:       on CUDA, cuBLASLt computes gelu with an error of up to 2e-5 times the f32 sum. If
+//             c is f16 or bf16, cuBLASLt also rounds the sum before it applies gelu.
 struct MatmulSpec {
   // The expected alignment of each operand in bytes: a power of two, at most 256. It follows from
   // the offset of the operand in its buffer, as if every buffer had 256-byte alignment. If a
@@ -289,8 +289,8 @@ class Device {
   // there is no compiler. A CPU device then returns the reason from whyNoCompiler().
   virtual const codegen::KernelCompiler* compiler() const = 0;
   virtual std::string whyNoCompiler() const { return {}; }
-  // Keeps an object until the device is destroyed. The device first waits for all its work, so this
-  // work may use the object.
+  // Keeps an object until the device is destroyed. The destructor of the device waits for all work
+  // of the device before it releases the object, so this work may use the object.
   void keep(std::shared_ptr<void> object) {
     std::lock_guard lock(kept_mutex_);
     kept_.push_back(std::move(object));

@@ -26,8 +26,8 @@ struct Tensor {
 // The scalar for an input must fit the dtype of the input:
 //  - An input of bool takes a bool.
 //  - An input of an integer type takes an int64_t in the range of the type.
-//  - An input of a float type takes a double, which is rounded to the type. A finite double must
-//    not become infinite. It also takes an int64_t that the type represents exactly.
+//  - An input of a float type takes a double, or an int64_t that the type represents exactly. A
+//    double is rounded to the type; a finite double must not become infinite.
 // Otherwise run() throws UserError with ErrorCode::Type, and the message names the input. The
 // default value of a scalar input follows the same rule.
 using Argument = std::variant<Tensor, Scalar>;

@@ -45,7 +45,8 @@ struct LibraryCall {
 
 // The lines of a call: their number, and the offset of the first element of each line. Operand 0 is
 // the result; operand i + 1 is input i. lineSpaceOf() selects axes of the result, but never the
-// axis of the call. It then changes the list of these axes as follows:
+// axis of the call. Each combination of indices along the selected axes is one line. lineSpaceOf()
+// then changes the list of these axes as follows:
 // - Axes of one element are left out.
 // - Axes are ordered by their strides in the result, largest first. Lines with neighbouring numbers
 //   are therefore usually neighbours in the result's memory.

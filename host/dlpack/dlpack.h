@@ -27,7 +27,8 @@ namespace heddle::host {
 // The access that the receiver of a tensor has to its elements.
 enum class DLPackAccess : uint8_t { ReadWrite, ReadOnly };
 
-// Return a tensor in the memory of a managed tensor.
+// Return a tensor in the memory of a managed tensor, which is the struct by which DLPack passes a
+// tensor together with its deleter.
 //
 // Ownership: if the call succeeds, the result owns `managed`. When the last copy of Tensor::owner
 //            is destroyed, heddle calls the deleter once, on the same thread. A run keeps a copy

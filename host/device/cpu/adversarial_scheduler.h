@@ -13,9 +13,9 @@
 namespace heddle::host {
 
 // Runs the tasks of all streams of a device on one thread, for tests. If a program lacks a wait,
-// the order of the tasks probably makes the test fail. The order is random with a given seed. It
-// respects only the order within each stream and the points for which tasks wait (StreamPoint in
-// host/device/cpu/cpu_task.h).
+// the order of the tasks probably makes the test fail. The order is random with a given seed. The
+// scheduler keeps the order within each stream, and begins no task before the point for which the
+// task waits has been passed (StreamPoint in host/device/cpu/cpu_task.h).
 // - The scheduler often runs many tasks of one stream in a row, and none of other streams.
 // - The scheduler delays work as long as it can. Usually it runs tasks only while a host thread
 //   waits for a point of a stream.
@@ -34,8 +34,9 @@ class AdversarialScheduler {
   void add(CpuStream& stream);
   // Tells the scheduler that a task will be enqueued. Call this before the task is enqueued.
   void taskComes();
-  // Makes the scheduler run tasks after a shorter time without new tasks. The effect ends when no
-  // task is queued. Call this if a host thread polls, or if other ranks depend on the work.
+  // Shortens the time without new tasks after which the scheduler runs tasks (see the rules above).
+  // The effect ends when no task is queued. Call this if a host thread polls, or if other ranks
+  // depend on the work.
   void hurry();
   // Blocks the calling host thread until the stream has passed the point.
   void wait(const StreamPoint& point);
@@ -43,7 +44,7 @@ class AdversarialScheduler {
  private:
   struct Entry {
     CpuStream* stream;
-    bool starved;  // true: its tasks begin only if each stream whose task could begin is starved
+    bool starved;  // true: a task of a stream that is not starved begins first, if there is one
   };
   using Clock = std::chrono::steady_clock;
 

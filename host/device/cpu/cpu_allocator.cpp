@@ -38,9 +38,9 @@ CpuAllocator::~CpuAllocator() {
   }
 }
 
-// Size classes are multiples of 256 bytes up to 2 KiB. Above that there are four classes between
-// two consecutive powers of two. In a block of more than 1 KiB, less than a fifth of the bytes are
-// unused.
+// Size classes are multiples of 256 bytes up to 2 KiB. Above that, the range from each power of two
+// to the next one has four classes. In a block of more than 1 KiB, less than a fifth of the bytes
+// are unused.
 int64_t CpuAllocator::classOf(int64_t bytes) {
   if (bytes <= 0 || bytes > std::numeric_limits<int64_t>::max() / 2) throw std::bad_alloc();
   const auto value = static_cast<uint64_t>(bytes);

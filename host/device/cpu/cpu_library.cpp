@@ -247,9 +247,10 @@ int64_t indexAt(const void* index, bool narrow, int64_t at) {
 }
 
 // Computes sums[target][lane] in the workspace; a target is an index along the axis of the result.
-// Each sum begins with the element of the tensor. Then the function adds the sources to the sums,
-// in their order along the axis. If `kAdds` is false, a source replaces the sum instead. The
-// function stores the sums at the end, so it rounds each sum once.
+// Each sum begins with the element of the tensor. Then the function goes through the source
+// elements in their order along the axis, and adds each one to the sum of its target. If `kAdds` is
+// false, a source element replaces the sum instead. The function stores the sums at the end, so it
+// rounds each sum once.
 template <class E, bool kAdds>
 void scatterBlock(const Work& work, const Block& block, std::byte* scratch) {
   using Stored = typename E::Stored;

@@ -9,7 +9,7 @@
 
 namespace heddle::host::matmul {
 
-// The types of stored elements of the dtypes that C++ does not have, and of bool.
+// The elements of bool, and of the dtypes that C++ does not have, as they are stored in memory.
 struct Bf16 {
   uint16_t bits;
 };
@@ -31,8 +31,8 @@ struct Byte {  // a bool
   uint8_t value;
 };
 
-// The conversions are inline and have no branches, so that the compiler can vectorize loops of
-// them.
+// The conversions are inline and have no branches, so that the compiler can vectorize loops that
+// call them.
 inline float load(Bf16 x) { return kBf16.toFloat(x.bits); }
 inline float load(float x) { return x; }
 inline double load(double x) { return x; }
@@ -58,7 +58,7 @@ void store(T& to, uint64_t x) {
 }
 inline void store(Byte& to, uint8_t x) { to.value = x; }
 
-// Stores `count` values. `stride` is the distance of their addresses, in elements.
+// Stores `count` values. `stride` is the distance between successive addresses, in elements.
 template <class Stored, class T>
 void storeRow(const T* values, int64_t count, Stored* to, int64_t stride) {
   if (stride == 1) {

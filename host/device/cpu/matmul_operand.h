@@ -36,8 +36,9 @@ inline const float* float8Table(DType dtype) {
 }
 
 // Provides blocks of an operand in a form that BLAS can read. A block stays in place if possible.
-// Otherwise at() copies it to the memory of packTo(), with the threads of the pool. If at() is
-// called again for the block that was copied last, it is not copied again.
+// Otherwise at() copies the block to the memory that was passed to packTo(), with the threads of
+// the pool. If at() is called again for the block that was copied last, the block is not copied
+// again.
 template <class Stored, class Compute>
 class Reader {
  public:

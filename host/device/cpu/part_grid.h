@@ -10,10 +10,10 @@ namespace heddle::host::matmul {
 
 // Divides the result of a matrix product into parts that threads compute independently.
 struct PartGrid {
-  static constexpr int64_t kMostElements = int64_t{1} << 20;  // limit of a part
+  static constexpr int64_t kMostElements = int64_t{1} << 20;  // largest size of a part
 
-  int64_t rows = 0;     // per part; the last part may have fewer
-  int64_t columns = 0;  // per part; the last part may have fewer
+  int64_t rows = 0;     // rows per part; the last part may have fewer
+  int64_t columns = 0;  // columns per part; the last part may have fewer
   int64_t row_parts = 0;
   int64_t column_parts = 0;
   int64_t parts() const { return row_parts * column_parts; }

@@ -49,7 +49,7 @@ class PartMatmul {
   std::array<std::array<std::unique_ptr<const PreparedBf16Matmul>, 2>, 2> products_;
   int64_t sum_bytes_ = 0;   // workspace of the sums of one part
   int64_t tile_bytes_ = 0;  // workspace of a tile
-  int64_t tiles_ = 0;       // tile t computes the parts t, t + tiles_, t + 2 tiles_ and so on
+  int64_t tiles_ = 0;       // number of tiles; tile t computes the parts t, t + tiles_ and so on
 };
 
 }  // namespace heddle::host::matmul

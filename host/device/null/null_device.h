@@ -8,7 +8,9 @@
 
 namespace heddle::host {
 
-// Counts the calls that a null device has received. There is one member per function.
+// Counts the calls that a null device has received. A member without a comment counts the calls of
+// one function of the device or of its allocator; `matmul` counts the calls of
+// PreparedMatmul::run().
 struct NullCounts {
   std::atomic<int64_t> allocate{0};
   std::atomic<int64_t> deallocate{0};

@@ -33,13 +33,17 @@ namespace heddle::host {
 // heddle's own kernels compute the matrix products of integers and bools, and the f8 matrix
 // products that cuBLASLt does not compute.
 //
-// Choice of algorithms. choose() measures the first kCandidates algorithms that the heuristic of
-// cuBLASLt proposes, and stores the fastest one in memory and on disk. A later call for the same
-// problem (MatmulProblem), GPU model and cuBLASLt version returns the stored choice. For a large
-// matrix product, the measurement takes about half a second (host/device/timed_choice.h).
-// - If the environment variable HEDDLE_MATMUL_TIMING is 0, questions() returns an empty set. The
-//   caller then has no question for choose().
-// - While a CUDA graph is captured from the stream, choose() only uses stored choices.
+// Choice of algorithms. A matrix product needs one or more calls of cuBLASLt. A *question* is the
+// text of one MatmulProblem, that is, the parameters of one call (AlgorithmChoices in
+// host/device/device.h). questions() returns the questions of a matrix product. choose() answers
+// one question: it measures the first kCandidates algorithms that the heuristic of cuBLASLt
+// proposes, and stores the fastest one in memory and on disk. A later call for the same question,
+// GPU model and cuBLASLt version returns the stored choice. For a large matrix product, the
+// measurement takes about half a second (host/device/timed_choice.h).
+// - If the environment variable HEDDLE_MATMUL_TIMING is 0, questions() returns an empty set, so the
+//   caller does not call choose().
+// - While a CUDA graph is captured from the stream, choose() does not measure: it returns the
+//   stored choice, or "" if there is none.
 // - If the caller passes no choice to prepare(), prepare() uses the first proposal of the
 //   heuristic.
 class CudaMatmul {
@@ -62,9 +66,9 @@ class CudaMatmul {
                                                 const AlgorithmChoices& choices);
 
  private:
-  // Returns whether cuBLASLt has an algorithm for each call of an f8 matrix product. It must have
-  // one for the expected alignments of the operands, and one for alignments of 16 bytes, the
-  // smallest that cuBLASLt supports for f8.
+  // An f8 matrix product may need several calls of cuBLASLt (MatmulLayout::problems). Returns
+  // whether cuBLASLt has algorithms for each of these calls: one for the expected alignments of the
+  // operands, and one for alignments of 16 bytes, the smallest that cuBLASLt supports for f8.
   bool hasAlgorithms(const MatmulLayout& layout) const;
   // Prepares a matrix product for heddle's own kernels.
   std::shared_ptr<const PreparedMatmul> prepareOwn(const MatmulSpec& spec);

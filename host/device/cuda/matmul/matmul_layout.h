@@ -30,8 +30,9 @@ struct MatmulLayout {
     size_t problem = 0;  // index in `problems`
   };
   bool swapped = false;  // true: the layout is that of c^T = b^T a^T, so `a` describes b^T
-  // true: k is 0, so every sum is empty. cuBLASLt must still apply the bias and the activation. The
-  // packed a and b therefore contain a few zeros per sum.
+  // true: k is 0, so every sum is empty and equals 0. cuBLASLt must still apply the bias and the
+  // activation to the sums. The packed a and b contain a few zeros per sum, so that cuBLASLt
+  // computes sums of 0.
   bool zeros = false;
   Packing a;
   Packing b;

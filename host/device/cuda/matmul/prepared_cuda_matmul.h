@@ -31,7 +31,7 @@ class PreparedCudaMatmul : public PreparedMatmul {
     LtMatmul matmul;
     LtMatmul::Algorithm algorithm;
   };
-  // One element per element of MatmulLayout::problems. (A deque, because its elements never move.)
+  // One element per element of MatmulLayout::problems.
   using Variant = std::deque<Bound>;
   // The descriptors for smaller alignments. The first run that needs them creates them.
   struct Fallback {
