@@ -140,7 +140,7 @@ void checkLowering(const FusionCase& fusion_case) {
   host::verify(program);
   const std::string text = host::print(program);
   const host::Program parsed = host::parseProgram(text, "printed");
-  HEDDLE_CHECK(host::print(parsed) == text, "printing the printed program differs");
+  HEDDLE_CHECK(host::print(parsed) == text, "printing the parsed program differs");
   const std::unique_ptr<host::Device> device = host::makeNullDevice();
   runOn(*device, nullptr, fusion_case);
 }

@@ -129,7 +129,7 @@ void Graph::reshape(Tensor operand, Tensor result) {
   const Handle op = make(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR);
   setPart(op, CUDNN_ATTR_OPERATION_RESHAPE_XDESC, operand.descriptor);
   setPart(op, CUDNN_ATTR_OPERATION_RESHAPE_YDESC, result.descriptor);
-  finish(op, "the operation of a transposition");
+  finish(op, "the operation of a reshape");
   ops_.push_back(op);
 }
 
