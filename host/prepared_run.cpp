@@ -60,12 +60,8 @@ void PreparedRun::setScalar(size_t i, Scalar value) {
                     impl_->inputs.size());
   auto* scalar = std::get_if<Scalar>(&impl_->inputs[i]);
   HEDDLE_USER_CHECK_CODE(Type, scalar != nullptr, "input {} is a tensor, not a scalar", i);
-  const Scalar before = *scalar;
+  impl_->sizes.checkWithin(impl_->ranges, i, value);  // throws before anything changes
   *scalar = value;
-  if (impl_->sizes.areWithin(impl_->ranges, impl_->inputs)) return;
-  *scalar = before;
-  userError("input {} decides a size, and the run was not prepared for the value {}", i,
-            toDouble(value));
 }
 
 void PreparedRun::setOutput(size_t i, void* data) {
@@ -77,10 +73,8 @@ void PreparedRun::setOutput(size_t i, void* data) {
 }
 
 Outputs PreparedRun::run() {
-  // The caller may have changed an element in host memory that decides a size.
-  HEDDLE_USER_CHECK(
-      impl_->sizes.size() == 0 || impl_->sizes.areWithin(impl_->ranges, impl_->inputs),
-      "an input decides a size, and the run was not prepared for its value");
+  // The caller may have changed an element in host memory that decides a size or an offset.
+  impl_->sizes.checkWithin(impl_->ranges, impl_->inputs);
   return impl_->target.run(impl_->inputs, impl_->options, impl_->plan);
 }
 

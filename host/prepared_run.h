@@ -34,9 +34,10 @@ class PreparedRun {
   //   object was created. An alignment of more than 16 bytes counts as 16 bytes.
   void setInput(size_t i, void* data);
   // Sets the value of input `i`, which is a scalar. Throws UserError if there is no such input, or
-  // if it is a tensor. Also throws UserError if the input decides a size and the value is not one
-  // for which the object was created. run() throws if the value does not fit the type of the input
-  // (Argument in host/device/device_tensor.h).
+  // if it is a tensor. Also throws UserError if the input decides a size or an offset, and the
+  // value is not one for which the object was created, or does not fit the type of the input. The
+  // object then keeps the old value. For all other inputs, run() throws if the value does not fit
+  // the type (Argument in host/device/device_tensor.h).
   void setScalar(size_t i, Scalar value);
   // Sets the address that receives output `i`. Throws UserError in these cases:
   // - The output was not preallocated (RunOptions::preallocated) when the object was created.
@@ -44,7 +45,7 @@ class PreparedRun {
   void setOutput(size_t i, void* data);
 
   // Starts a run (see Executable::run()). Also throws UserError if an input in host memory decides
-  // a size, and its value is not one for which the object was created.
+  // a size or an offset, and its value is not one for which the object was created.
   Outputs run();
 
  private:

@@ -46,7 +46,8 @@ const Size& tokensOf(const Fusion& fusion, ValueId id) {
 // does not.
 std::string whyNotVersion(int64_t version) {
   if (version >= kVersionOfBackward) return {};
-  return fmt::format("the backward needs cuDNN {}, found {}", kVersionOfBackward, version);
+  return fmt::format("the backward needs cuDNN {}, found {}", cudnnVersionText(kVersionOfBackward),
+                     cudnnVersionText(version));
 }
 
 // Returns "" if the sizes of the attention allow a cuDNN call, otherwise the reason why they do
@@ -132,6 +133,11 @@ SegmentOptions attentionOptions(DeviceKind kind, SizeBindings sizes) {
   return options;
 }
 
+std::string cudnnVersionText(int64_t version) {
+  const int64_t major = version < 90000 ? 1000 : 10000;  // the factor changed with version 9
+  return fmt::format("{}.{}.{}", version / major, version % major / 100, version % 100);
+}
+
 std::string whyNotTokens(bool causal, int64_t queries, int64_t keys, int64_t cudnn_version) {
   const std::string why = whyNotVersion(cudnn_version);
   if (!why.empty()) return why;
@@ -148,7 +154,7 @@ std::string whyNotTokens(bool causal, int64_t queries, int64_t keys, int64_t cud
   if (cudnn_version >= kVersionOfPartialTiles) return {};
   return fmt::format(
       "before cuDNN {} the backward needs a multiple of {} keys, found {} keys and cuDNN {}",
-      kVersionOfPartialTiles, kKeyTile, keys, cudnn_version);
+      cudnnVersionText(kVersionOfPartialTiles), kKeyTile, keys, cudnnVersionText(cudnn_version));
 }
 
 std::vector<int64_t> decidingSizes(const Fusion& fusion, const Attention& attention,

@@ -155,6 +155,9 @@ const CudnnModule* findCudnnModule(std::string& why);
 // are therefore the same in both cases (SegmentOptions::attention_for_sizes).
 SegmentOptions attentionOptions(DeviceKind kind, SizeBindings sizes);
 
+// Returns a version of cuDNN as its users write it: "9.15.1" for 91501, "8.9.7" for 8907.
+std::string cudnnVersionText(int64_t version);
+
 // Returns "" if heddle uses cuDNN's backward pass for these numbers of tokens, otherwise the reason
 // why it does not. heddle does not use it if there are no queries or no keys. heddle also does not
 // use the backward pass of cuDNN versions before 9.14, because it was not tested with them. heddle

@@ -39,6 +39,14 @@ class SizeInputs {
   // value().
   bool areWithin(const std::vector<LateRange>& ranges,
                  const std::vector<Argument>& arguments) const;
+  // Throws UserError if the value of an argument is not within its range, or for an error of
+  // value(). The message names the input, its range and the value.
+  void checkWithin(const std::vector<LateRange>& ranges,
+                   const std::vector<Argument>& arguments) const;
+  // Does the same for the argument at `position` alone. Does nothing if this argument decides
+  // neither a size nor an offset.
+  void checkWithin(const std::vector<LateRange>& ranges, size_t position,
+                   const Argument& argument) const;
   // Stores the value of each input in `sizes`, under the symbol of the input (`%n`).
   void bind(const std::vector<Argument>& arguments, SizeBindings& sizes) const;
   // Adds a text that names the input of each symbol, for error messages.
@@ -53,7 +61,10 @@ class SizeInputs {
     DType dtype;
     bool is_scalar;
     std::optional<Scalar> default_value;
+    const char* decides;  // "a size" or "an offset", for error messages
   };
+  static int64_t valueOf(const Input& input, const Argument& argument);
+  static void checkRange(const Input& input, const LateRange& range, int64_t value);
   std::vector<Input> inputs_;
 };
 

@@ -42,6 +42,11 @@ class SizeConcretizer {
     }
     for (const SizeGuard& guard : between_guards_) addGuard(guards, guard);
     result.guards = std::move(guards);
+    // The result contains the number 1 in place of a size that is 1. Without its default, a later
+    // attempt to set this size is an error. The value of a scalar stays in a guard.
+    std::erase_if(result.size_defaults, [&](const auto& entry) {
+      return ones_.contains(entry.first) && !isScalarSymbol(entry.first);
+    });
     for (auto& [symbol, size] : result.size_defaults) {
       if (ones_.contains(symbol)) size = 1;
     }

@@ -37,7 +37,7 @@ SizeDecisions decideSizes(const Fusion& fusion, const SizeBindings& sizes);
 
 // Returns the fusion with the decisions applied. The result has no symbolic sizes.
 //  - A symbolic size that is 1 becomes the constant 1. FusionBuilder (ir/graph/builder.h) then
-//    broadcasts the axes of this size.
+//    broadcasts the axes of this size. The fusion then has no default for it.
 //  - All other symbolic sizes become ordinary symbols, and their axes do not broadcast. If an op
 //    needs two such axes to have equal sizes, FusionBuilder adds a guard, a condition that every
 //    run checks.

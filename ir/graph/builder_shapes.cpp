@@ -178,8 +178,8 @@ ValueId FusionBuilder::slice(ValueId value, std::vector<Size> starts, std::vecto
     HEDDLE_USER_CHECK_CODE(ShapeMismatch,
                            !stops[i].isConstant() || !from.extent.isConstant() ||
                                stops[i].constant() <= from.extent.constant(),
-                           "{}: axis {} of {} ends at {}, before {}", where("slice"), i,
-                           typeOf(value), from.extent.str(), stops[i].str());
+                           "{}: the stop of axis {} of {} is {}, expected at most {}",
+                           where("slice"), i, typeOf(value), stops[i].str(), from.extent.str());
     // The extent of [%i + 1, %i + 2) must not depend on %i, so that %i only decides an offset.
     const Size extent = cancelTerms(stops[i] - starts[i]);
     domain.push_back({Size::ceilDiv(extent, Size(step)), IterKind::Iteration});

@@ -49,6 +49,11 @@ std::vector<Size> factorsOf(const Size& size) {
   return factors;
 }
 
+// Returns a size with its value: "t*h = 24", or "24" for a number.
+std::string withValue(const Size& size, int64_t value) {
+  return size.isConstant() ? size.str() : fmt::format("{} = {}", size.str(), value);
+}
+
 // Explains why a guard a == b fails, if one factor of `b` is a quotient: `a` divided by the product
 // of the other factors of `b`. Returns nullopt if `b` has no such factor. FusionBuilder computes
 // such a quotient for the size -1 of a reshape; `is_open` is then true.
@@ -70,8 +75,9 @@ std::optional<std::string> whyNotDivided(const Size& a, const Size& b, bool is_o
                  ? fmt::format("{} is 0, so the size -1 beside it could be any size", rest.str())
                  : fmt::format("{} is divided by {} = 0", all.str(), rest.str());
     }
-    return fmt::format("{} = {} is not a multiple of {} = {}{}", all.str(),
-                       all.evaluate(lookupIn(sizes)), rest.str(), divisor, open);
+    return fmt::format("{} is not a multiple of {}{}",
+                       withValue(all, all.evaluate(lookupIn(sizes))), withValue(rest, divisor),
+                       open);
   }
   return std::nullopt;
 }
@@ -107,11 +113,6 @@ std::string whyTooLarge(const Size& first, const Size& second, int64_t a, int64_
     return fmt::format("{} is {}, expected at most {}", first.str(), a, b);
   }
   return fmt::format("{} = {} must be at most {} = {}", first.str(), a, second.str(), b);
-}
-
-// Returns a size with its value: "t*h = 24", or "24" for a number.
-std::string withValue(const Size& size, int64_t value) {
-  return size.isConstant() ? size.str() : fmt::format("{} = {}", size.str(), value);
 }
 
 bool holds(const SizeGuard& guard, int64_t a, int64_t b) { return guard.at_most ? a <= b : a == b; }

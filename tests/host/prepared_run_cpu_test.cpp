@@ -115,12 +115,39 @@ TEST_F(PreparedRunCpu, ScalarsMustFitThePlan) {
   const Outputs outputs = run.run();
   EXPECT_EQ(floatsOf(*device, outputs), ramp(2, 5, 1));
   EXPECT_EQ(floatsOf(*device, outputs, 1), ramp(3, 0, 1));
-  for (const auto& [input, value] : {std::pair<size_t, int64_t>(1, 7), {1, -1}, {2, 4}}) {
-    EXPECT_EQ(userErrorOf([&, input = input, value = value] { run.setScalar(input, value); }),
-              fmt::format("input {} decides a size, and the run was not prepared for the value {}",
-                          input, value));
-  }
+  const auto error = [&](size_t input, Scalar value) {
+    return userErrorOf([&] { run.setScalar(input, value); });
+  };
+  const std::string offset =
+      "input 1 (%i) decides an offset, and the run was prepared for the values 0 to 6, got ";
+  EXPECT_EQ(error(1, int64_t{7}), offset + "7");
+  EXPECT_EQ(error(1, int64_t{-1}), offset + "-1");
+  EXPECT_EQ(error(1, 2.5), "input 1 (%i) decides an offset, so it must be an integer, got 2.5");
+  EXPECT_EQ(error(2, int64_t{4}),
+            "input 2 (%n) decides a size, and the run was prepared for the value 3, got 4");
+  EXPECT_EQ(error(2, 2.5), "input 2 (%n) decides a size, so it must be an integer, got 2.5");
   EXPECT_EQ(floatsOf(*device, run.run()), ramp(2, 5, 1)) << "the scalars have not changed";
+}
+
+// The caller changes the element of a tensor that decides a size.
+TEST_F(PreparedRunCpu, TensorsInHostMemoryMustFitThePlan) {
+  FusionExecutor executor(fusionOf("fusion f(%x: f32[t], %m: i64[]) {\n"
+                                   "  %a = slice(%x, starts=[0], stops=[%m])\n"
+                                   "  return %a\n}\n"),
+                          {device.get()});
+  int64_t m = 3;
+  Tensor tensor;
+  tensor.desc = denseDesc(DType::I64, {});
+  tensor.in_host_memory = true;
+  tensor.data = &m;
+  const Tensor x = floats(0, 1);
+  PreparedRun run = executor.prepareRun({x, tensor});
+  EXPECT_EQ(floatsOf(*device, run.run()), ramp(3, 0, 1));
+  m = 4;
+  EXPECT_EQ(userErrorOf([&] { run.run(); }),
+            "input 1 (%m) decides a size, and the run was prepared for the value 3, got 4");
+  m = 3;
+  EXPECT_EQ(floatsOf(*device, run.run()), ramp(3, 0, 1));
 }
 
 // The run keeps no reference to its inputs.

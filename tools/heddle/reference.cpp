@@ -5,6 +5,7 @@
 #include "host/executable.h"
 #include "host/tensor.h"
 #include "ir/base/check.h"
+#include "ir/graph/size_scalars.h"
 
 namespace heddle::tools {
 namespace {
@@ -22,6 +23,8 @@ class ReferenceFitter {
                       "--reference {}: it is a host program, expected a fusion", path_);
     reference_.fusion = std::get<Fusion>(source);
     countsFit();
+    // The sizes of an input may contain the value of an input that comes after it.
+    for (ValueId id : reference_.fusion.inputs()) bindValue(id);
     for (ValueId id : reference_.fusion.inputs()) addInput(id);
     for (const auto& [symbol, size] : reference_.fusion.size_defaults) {
       const auto said =
@@ -65,6 +68,23 @@ class ReferenceFitter {
     const std::string there = typeText(wanted.is_scalar, wanted.tensor);
     HEDDLE_USER_CHECK(here == there, "--reference {}: {} %{} is {} there and {} in the program",
                       path_, what, wanted.name, there, here);
+  }
+
+  // If the value of an input may decide sizes, sets its symbol (`%n`) to the value in the run of
+  // the program.
+  void bindValue(ValueId id) {
+    const Value& value = reference_.fusion.value(id);
+    if (!mayDecideSizes(value.tensor)) return;
+    const size_t position = positionOf(value.name);
+    const host::Slot& input = slot(program_.inputs[position]);
+    typeFits(value, input, "input");
+    const HostTensor& whole = given_.tensors[position];
+    Scalar number = given_.scalars[position];
+    if (!value.is_scalar) {
+      number = whole.data ? whole.at(0)
+                          : randomTensor(input.tensor.dtype, {}, given_.seed, input.name).at(0);
+    }
+    reference_.inputs.sizes.emplace(scalarSymbol(value.name), toInt(number));
   }
 
   void addInput(ValueId id) {

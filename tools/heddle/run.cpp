@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <vector>
@@ -85,8 +86,16 @@ void collectOutputs(const Rank& rank, const host::Program& program, const host::
     const host::Slot& slot = program.slots[program.outputs[i]];
     Gathered all;
     if (const auto* tensor = std::get_if<host::Tensor>(&outputs[i])) {
-      all = gatherOutput(*rank.world, host::toHost(*rank.device, *tensor), tensor->desc,
-                         partialOf(program, program.outputs[i]));
+      try {
+        all = gatherOutput(*rank.world, host::toHost(*rank.device, *tensor), tensor->desc,
+                           partialOf(program, program.outputs[i]));
+      } catch (const std::bad_alloc&) {
+        const TensorDesc whole = denseDesc(slot.tensor.dtype, tensor->desc.global);
+        userError(
+            "output %{}: out of memory: {}{} of {} bytes does not fit in the memory of this "
+            "machine",
+            slot.name, name(whole.dtype), str(whole.sizes), whole.allocBytes());
+      }
     } else {
       HostTensor value(slot.tensor.dtype, {});
       value.set(0, std::get<Scalar>(outputs[i]));

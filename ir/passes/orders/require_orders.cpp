@@ -53,7 +53,7 @@ class OrderRequirer {
     const ValueId now = rewriter_.at(old);
     const std::optional<AxisOrder>& order = old_.outputOrders()[index];
     if (!order) return now;
-    if (mayRequire(now, *order)) {
+    if (mayRequire(now, *order) && fitsInputs(old, *order)) {
       rewriter_.fusion().layout(now).required = order;
       return now;
     }
@@ -86,6 +86,19 @@ class OrderRequirer {
       return false;
     }
     return !value.tensor.layout.required || value.tensor.layout.required == order;
+  }
+
+  // Returns whether every input in which the fusion stores the value has this order.
+  bool fitsInputs(ValueId old, const AxisOrder& order) const {
+    const TensorView& tensor = old_.tensor(old);
+    if (tensor.layout.required) return true;  // the value then has this order in any case
+    for (size_t i = 0; i < old_.outputs().size(); ++i) {
+      if (old_.outputs()[i] != old || !old_.reuses()[i]) continue;
+      const auto& observed = old_.tensor(old_.reuses()[i]->input).layout.observed;
+      const AxisOrder of_input = observed ? observed->order : rowMajor(order.size());
+      if (!sameOrder(of_input, order, tensor)) return false;
+    }
+    return true;
   }
 
   const Fusion& old_;

@@ -8,7 +8,9 @@ namespace heddle {
 // this pass, each output with an order (Fusion::outputOrders()) is a value whose Layout::required
 // is this order, and no view has a required order.
 //  - If a kernel, library call or collective computes the output, the pass sets Layout::required of
-//    this value.
+//    this value. Exception: if the fusion also stores the value in an input with another order
+//    (Fusion::reuses()), the pass copies the value, so that the value itself can have the order of
+//    the input.
 //  - If a view %name has a required order, the view is renamed to %name_view, and %name becomes a
 //    copy of %name_view.
 //  - An input, and a value that several outputs return, keep their names. If such an output needs a

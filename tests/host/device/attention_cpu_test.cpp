@@ -65,6 +65,12 @@ TEST(AttentionCpu, DecidingSizesDependOnTheLimitsOfTheLibrary) {
   EXPECT_NE(deciding(1, 1, 9), deciding(1, 2, 9));
 }
 
+TEST(AttentionCpu, VersionsHaveThreeNumbers) {
+  EXPECT_EQ(cudnnVersionText(91501), "9.15.1");
+  EXPECT_EQ(cudnnVersionText(90000), "9.0.0");
+  EXPECT_EQ(cudnnVersionText(8907), "8.9.7");
+}
+
 TEST(AttentionCpu, BackwardChecksQueriesKeysAndVersion) {
   const auto why = [](bool causal, int64_t queries, int64_t keys, int64_t version) {
     return whyNotTokens(causal, queries, keys, version);
@@ -72,8 +78,9 @@ TEST(AttentionCpu, BackwardChecksQueriesKeysAndVersion) {
   EXPECT_EQ(why(false, 33, 128, 91400), "");
   EXPECT_EQ(why(true, 200, 256, 91400), "");
   EXPECT_EQ(why(true, 200, 200, 91501), "");
-  EXPECT_NE(why(true, 200, 128, 91399).find("needs cuDNN 91400, found 91399"), std::string::npos);
-  EXPECT_NE(why(true, 200, 200, 91500).find("before cuDNN 91501"), std::string::npos);
+  EXPECT_NE(why(true, 200, 128, 91399).find("needs cuDNN 9.14.0, found 9.13.99"),
+            std::string::npos);
+  EXPECT_NE(why(true, 200, 200, 91500).find("before cuDNN 9.15.1"), std::string::npos);
   EXPECT_NE(why(true, 201, 200, 91900).find("multiple of 128 keys, found 200"), std::string::npos);
   EXPECT_NE(why(false, 33, 65, 91900).find("multiple of 128 keys, found 65"), std::string::npos);
   EXPECT_NE(why(false, 1, 128, 91900).find("a single query"), std::string::npos);

@@ -360,6 +360,31 @@ fusion f(%x: f32[n, k]) {
             "preallocated output 0 (%y) is in host memory, expected memory of the device");
 }
 
+// The order of the caller's tensor decides which of the outputs is a copy.
+TEST_F(ReusedInputs, OutputInAnotherOrderIsACopy) {
+  FusionExecutor executor = executorOf(R"(
+fusion f(%w: f32[n, m], %x: f32[n, m]) {
+  %w1 = add(%w, %x)
+  return %w1 in! %w, %w1 order=[1, 0], %w1 order=[0, 1]
+})");
+  const Tensor x = tensor(ramp(6, 10, 10), {2, 3});
+  for (const bool permuted : {false, true}) {
+    Tensor w = tensor(permuted ? std::vector<float>{0, 3, 1, 4, 2, 5} : ramp(6, 0, 1), {2, 3});
+    if (permuted) w.desc.strides = {1, 2};
+    const Outputs outputs = executor.run({w, x});
+    outputs.wait();
+    EXPECT_EQ(valuesOf(w), ramp(6, 10, 11));
+    const Tensor& first = std::get<Tensor>(outputs[1]);
+    const Tensor& second = std::get<Tensor>(outputs[2]);
+    EXPECT_EQ(valuesOf(first), ramp(6, 10, 11));
+    EXPECT_EQ(valuesOf(second), ramp(6, 10, 11));
+    EXPECT_EQ(first.desc.strides, (std::vector<int64_t>{1, 2}));
+    EXPECT_EQ(second.desc.strides, (std::vector<int64_t>{3, 1}));
+    EXPECT_EQ((permuted ? first : second).data, w.data);
+    EXPECT_NE((permuted ? second : first).data, w.data);
+  }
+}
+
 TEST_F(ReusedInputs, EmptyTensorsAreAccepted) {
   FusionExecutor executor = executorOf(kMomentum);
   const Tensor empty = tensor({}, {0});

@@ -64,6 +64,17 @@ TEST(ReusedInputsRanks, UnevenShardsAndReplicatedParametersAreRight) {
   }
 }
 
+TEST(ReusedInputsRanks, OutputsInAnotherOrderAreRight) {
+  std::string text = kStep;
+  text.replace(text.find("%m1 in! %m"), std::string("%m1 in! %m").size(),
+               "%m1 in! %m, %w1 order=[1, 0], %m1 order=[1, 0]");
+  for (const int ranks : {1, 2, 3}) {
+    HarnessOptions options;
+    options.ranks = ranks;
+    expectReference(text, {}, options);
+  }
+}
+
 TEST(ReusedInputsRanks, ChunksWriteIntoTheInput) {
   CompileOptions compile_options;
   compile_options.passes.chunks = 4;

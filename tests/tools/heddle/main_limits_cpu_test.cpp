@@ -73,6 +73,20 @@ TEST_F(MainLimits, LargeInputsAreReportedAtOnce) {
               "input %x: out of memory", "ulimit -v 2000000;");
 }
 
+// The device holds only one element of the output. The command needs all of them.
+TEST_F(MainLimits, LargeExpandedOutputsAreReported) {
+  if (kSanitized) GTEST_SKIP() << "the sanitizer ends a process that asks for 9 EB";
+  const std::string file = write("expanded.fusion",
+                                 "heddle 1\nfusion f(%x: f32[1], %n: i64) {\n"
+                                 "  %y = expand(%x, sizes=[%n])\n  return %y\n}\n");
+  const std::string run = "run " + file + " --device cpu --set n=2305843009213693951";
+  expectError(
+      run,
+      "output %y: out of memory: f32[2305843009213693951] of 9223372036854775804 bytes does "
+      "not fit in the memory of this machine");
+  expectError(run + " --ranks 2", "output %y: out of memory: f32[2305843009213693951]");
+}
+
 TEST_F(MainLimits, FailedOutputIsReported) {
   for (const std::string command :
        {"run examples/softmax.fusion --device cpu",

@@ -17,6 +17,19 @@ bool aligned(const void* address, uintptr_t mask) {
   return (reinterpret_cast<uintptr_t>(address) & mask) == 0;
 }
 
+// Returns the part of a message that names the activation. It has the names of fusions.
+std::string_view activationText(Activation activation) {
+  switch (activation) {
+    case Activation::None:
+      return "";
+    case Activation::Relu:
+      return ", with activation=relu";
+    case Activation::GeluTanh:
+      return ", with activation=gelu_tanh";
+  }
+  HEDDLE_CHECK(false, "activation {} is not in the enum", static_cast<int>(activation));
+}
+
 const void* offsetBy(const void* address, int64_t bytes) {
   return static_cast<const std::byte*>(address) + bytes;
 }
@@ -59,9 +72,8 @@ PreparedCudaMatmul::Variant PreparedCudaMatmul::bind(int64_t alignment, size_t w
     if (choice != choices.end()) algorithm = matmul.fromText(choice->second, workspace_bytes);
     if (!algorithm) {
       const std::vector<LtMatmul::Algorithm> first = matmul.candidates(1, workspace_bytes);
-      HEDDLE_USER_CHECK(!first.empty(),
-                        "cublasLtMatmulAlgoGetHeuristic: no algorithm for {}, activation {}{}",
-                        bound.sizes(), static_cast<int>(bound.activation),
+      HEDDLE_USER_CHECK(!first.empty(), "cublasLtMatmulAlgoGetHeuristic: no algorithm for {}{}{}",
+                        bound.sizes(), activationText(bound.activation),
                         bound.bias_alignment != 0 ? ", with a bias" : "");
       algorithm = first.front();
     }
