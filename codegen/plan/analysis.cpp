@@ -49,8 +49,8 @@ bool stretches(const Fusion& segment, ValueId value, size_t axis) {
   return isUnitAxis(segment.tensor(value), axis);
 }
 
-// Calls visit(index into map.space, value, logical axis) for every axis of an operand or result
-// that maps to an axis of the kernel's space.
+// `map` maps the axes of the operands and results of `expr` to map.space. Calls visit(position,
+// value, logical axis) for every axis that has an axis in map.space; `position` is its index there.
 template <class Visit>
 void forMappedAxes(const Fusion& segment, const Expression& expr, const AxisMap& map,
                    Visit&& visit) {
@@ -72,7 +72,7 @@ class Analyzer {
  public:
   explicit Analyzer(const Fusion& segment) : segment_(segment), classes_(segment) {}
 
-  // Each step reads members of the result that earlier steps have set.
+  // The order matters: some steps read what earlier steps have set.
   Analysis run() {
     joinAxes();
     markIndexed();
@@ -171,8 +171,8 @@ class Analyzer {
     }
   }
 
-  // Chooses where each output is stored. If the segment has reductions, an output without reduced
-  // axes is stored after them.
+  // Chooses where each output is stored. An output without reduced axes is stored after the
+  // reductions, if it depends on one or if an axis of the space is reduced.
   void chooseStores() {
     for (ValueId output : segment_.outputs()) {
       const std::vector<AxisId>& axes = result_.axes[output];
@@ -186,7 +186,7 @@ class Analyzer {
     }
   }
 
-  // Sets Analysis::rounded. A value of a float type narrower than f32 is always rounded. An f32
+  // Sets Analysis::rounded. A tensor of a float type narrower than f32 is always rounded. An f32
   // value is marked if each op that reads it has a marked result and keeps relative errors small.
   // An f32 output is never marked. A sum keeps relative errors small if no element is negative,
   // because nothing cancels.

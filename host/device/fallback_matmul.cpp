@@ -10,8 +10,9 @@ namespace {
 
 constexpr int64_t kProductTile = 64;           // rows and columns of c per block
 constexpr int64_t kMostProductBlocks = 65536;  // limit of a grid; blocks loop over further work
-// For f8, cuBLASLt requires that k and the extent of c along its axis of stride 1 are multiples of
-// this number. The other extent of c may have any value.
+// For f8, cuBLASLt requires that k is a multiple of this number, and also the extent of its result
+// along the axis of stride 1. The result is c, or a packed copy of c with dense rows
+// (host/device/cuda/matmul/matmul_layout.h). The other extent may have any value.
 constexpr int64_t kFloat8Multiple = 16;
 
 // Returns the arguments for a shape, without addresses.
@@ -45,7 +46,8 @@ bool supportsFloat8(const MatmulSpec& spec) {
   const bool types = spec.a.dtype == DType::F8E4M3 || spec.b.dtype == DType::F8E4M3;
   if (!types || isFloat8(spec.c.dtype)) return false;
   const MatmulShape shape = matmulShape(spec);
-  // layoutMatmul() computes the transposed matrix product if the columns of c are dense.
+  // layoutMatmul() computes the transposed matrix product if only the columns of c are dense
+  // and there is no bias.
   const MatrixLayout c = layoutOf(shape.m, shape.n, shape.c);
   const int64_t columns = c.fits && c.transposed && !shape.has_bias ? shape.m : shape.n;
   return shape.k > 0 && shape.k % kFloat8Multiple == 0 && columns % kFloat8Multiple == 0;

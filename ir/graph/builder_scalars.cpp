@@ -104,9 +104,9 @@ void FusionBuilder::guardSizes(std::string_view op_name, const std::vector<Size>
 // Resolves the size -1 of a reshape. At most one size is -1, and its value follows from the others.
 // If no size is the constant -1, each size that is the value of a scalar (`%n`) may be -1 in a run.
 // Such a size becomes Size::given(size, extent), which is `extent` if the size is -1. The value of
-// an expression such as `%n + 1` must not be negative. Two kinds of shapes are final: resolving
-// them again does not change their sizes. They are a shape in which a size contains a given(), and
-// a shape whose sizes multiply to the number of elements.
+// an expression such as `%n + 1` must not be negative. Exception: if a size contains a given(), or
+// if the sizes multiply to the number of elements, no size may be -1, and the sizes stay as they
+// are. A shape that was resolved before is therefore not changed.
 void FusionBuilder::resolveOpenSize(std::vector<Size>& sizes, const Size& elements) {
   const bool has_scalar =
       std::any_of(sizes.begin(), sizes.end(), [](const Size& size) { return size.hasScalar(); });

@@ -281,9 +281,10 @@ class FusionParser {
   }
 
   // Names the new values of a call. There may be several new values: composite ops consist of many
-  // ops, and other ops may broadcast their operands. The names are assigned after the call, because
-  // a default name of the builder might equal a name that appears later in the text. A result that
-  // existed before the call keeps its name, and the name in the text is an alias.
+  // ops, and other ops may broadcast their operands. During the call, the builder gives them
+  // default names, which might equal names that appear later in the text. The parser therefore
+  // renames all of them after the call. A result that existed before the call keeps its name, and
+  // the name in the text is an alias.
   void nameNewValues(ValueId before, const std::vector<ValueId>& results,
                      const std::vector<Target>& targets) {
     for (ValueId id : IdRange(before, fusion().values().endId())) {

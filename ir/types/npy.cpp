@@ -191,7 +191,8 @@ std::string readHeaderText(std::istream& in, const std::string& file) {
 void checkDataBytes(std::istream& in, const Header& header, DType dtype, const std::string& file) {
   int64_t expected = sizeOf(dtype);
   for (const int64_t size : header.shape) {
-    // HostTensor() reports this overflow.
+    // HostTensor() reports this overflow, unless a later size is 0: then there are no data to
+    // check.
     if (__builtin_mul_overflow(expected, size, &expected)) return;
   }
   const std::istream::pos_type begin = in.tellg();
