@@ -95,6 +95,10 @@ constexpr Pass kPasses[] = {
     // and the copy gets the sharding of the view. Before the passes that move data and choose
     // memory orders.
     {"requireOrders", require},
+    // After dropShardings, because the new values get the shardings that are chosen for the values
+    // that they replace. Before insertResharding, which would move or sum the elements that a take
+    // reads from another rank. A generated element needs no other rank.
+    {"takeGenerated", taken},
     // After shardings are chosen, because the shardings determine which sums are split over
     // devices.
     {"splitLinear", split},
@@ -109,9 +113,6 @@ constexpr Pass kPasses[] = {
     // After propagateSharding, because the pass changes only sums of values without a sharding. An
     // earlier pass could not know which values propagateSharding will give a sharding.
     {"gatherOneHots", oneHots},
-    // After gatherOneHots, which inserts takes that this pass may replace. After propagateSharding
-    // for the same reason as gatherOneHots.
-    {"takeGenerated", taken},
     // After the passes above, which add scalars. Before segmentation: expressions that differ only
     // in equal scalars become equal, and code generation computes equal expressions once.
     {"mergeScalars", scalars},

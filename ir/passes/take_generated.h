@@ -1,24 +1,34 @@
 #pragma once
 
+#include <optional>
+#include <set>
+
 #include "ir/graph/fusion.h"
 
 namespace heddle {
 
-// Computes takes from generated values without storing the generated values. A value is generated
-// if pointwise ops, broadcasts and expands compute it only from indices (iota), constant elements
-// (full) and scalars. A take or take_along_axis needs its operand in memory. The pass replaces the
-// take by ops that compute the selected elements from their indices. An index out of range still
-// gives NaN, or 0 for integers and bools.
+// Computes the elements that an op reads from a generated value, without storing the value. A value
+// is generated if pointwise ops, broadcasts and expands compute it only from indices (iota),
+// constant elements (full) and scalars. Random numbers are an example. take, take_along_axis, flip,
+// pad, slice, permute, diagonal, reshape and set need their operand in memory. The pass replaces
+// such an op by ops that compute the indices of the elements in the operand, and the elements from
+// their indices. The result is then generated too, unless a tensor in memory gives the indices. An
+// index out of range still gives NaN, or 0 for integers and bools.
 //
-// The pass does not change a take in these cases:
-//  - The index, the result, the generated value, or a value from which it is computed has a
-//    sharding.
-//  - The fusion returns the generated value, or an op other than these reads it: pointwise ops,
-//    broadcasts, expands, reductions, `size`, and ops that read at computed indices.
-//  - The index is generated too, as in a cat. catsOf() (ir/segment/cat.h) recognizes a cat by its
-//    ops, so they must not change.
-//  - The result has an axis of one element.
-//  - More than 64 expressions compute the generated value.
+// An element depends only on its index in the unsharded tensor. The result therefore keeps its
+// sharding, whatever the sharding of the operand is. Only the index tensor of a take may have to be
+// moved.
+//
+// The pass does not change an op in these cases:
+//  - The op belongs to a cat (ir/cats/cat.h) that has a piece in memory. Segmentation recognizes
+//    the cat by its ops. It decides whether the pieces are written directly into the result. If
+//    not, it replaces the op (ir/segment/choose_cats.h).
+//  - The user declared the result as partial.
+//  - More than 256 expressions compute the generated value. A kernel has at most 256 expressions,
+//    so such a value is stored anyway.
 Fusion takeGenerated(Fusion fusion);
+// Replaces such an op only if its expression is in `exprs`. The op may belong to any cat. Returns
+// nullopt if there is no such op.
+std::optional<Fusion> takeGenerated(const Fusion& fusion, const std::set<ExprId>& exprs);
 
 }  // namespace heddle

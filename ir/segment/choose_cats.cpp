@@ -5,6 +5,7 @@
 
 #include "ir/analysis/kernel_rules.h"
 #include "ir/base/check.h"
+#include "ir/passes/take_generated.h"
 #include "ir/segment/group_kind.h"
 
 namespace heddle {
@@ -108,5 +109,15 @@ class CatChooser {
 }  // namespace
 
 ChosenCats chooseCats(const SegmentedFusion& segmented) { return CatChooser(segmented).run(); }
+
+std::optional<Fusion> computeGeneratedPieces(const SegmentedFusion& segmented) {
+  std::set<ExprId> exprs;
+  for (const Cat& cat : catsOf(segmented.fusion)) exprs.insert(cat.exprs.begin(), cat.exprs.end());
+  if (exprs.empty()) return std::nullopt;
+  for (const Cat& cat : chooseCats(segmented).cats) {
+    for (ExprId id : cat.exprs) exprs.erase(id);
+  }
+  return takeGenerated(segmented.fusion, exprs);
+}
 
 }  // namespace heddle

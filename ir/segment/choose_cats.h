@@ -1,9 +1,10 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "ir/segment/cat.h"
+#include "ir/cats/cat.h"
 #include "ir/segment/segment.h"
 
 namespace heddle {
@@ -30,5 +31,9 @@ struct ChosenCats {
 // - All pieces have the sharding of the result, which is not sharded along the axis of the cat.
 // The rules do not look at sizes, so all ranks make the same choice.
 ChosenCats chooseCats(const SegmentedFusion& segmented);
+
+// Returns the fusion in which the kernels of the first way compute generated pieces instead of
+// reading them (ir/passes/take_generated.h). Returns nullopt if they read no generated piece.
+std::optional<Fusion> computeGeneratedPieces(const SegmentedFusion& segmented);
 
 }  // namespace heddle

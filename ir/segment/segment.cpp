@@ -362,6 +362,9 @@ SegmentedFusion segment(const Fusion& fusion, const SegmentOptions& options) {
 
 SegmentedFusion segmentForAllSizes(const Fusion& fusion, const SegmentOptions& options) {
   SegmentedFusion segmented = Segmenter(fusion).run(options);
+  if (const std::optional<Fusion> computed = computeGeneratedPieces(segmented)) {
+    segmented = Segmenter(*computed).run(options);
+  }
   // Runs several rounds, because the copies of one round bring values into a kernel. From these
   // values, the kernel may be able to compute a further value again.
   constexpr int kMostRounds = 2;

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "ir/cats/cat.h"
 #include "ir/graph/fusion.h"
 #include "ir/segment/attention/attention.h"
-#include "ir/segment/cat.h"
 
 namespace heddle {
 

@@ -1,4 +1,5 @@
 #include "host/device/cpu/cpu_device.h"
+#include "tests/host/views/generated_elements.h"
 #include "tests/host/views/generated_operands.h"
 
 namespace heddle::host::generated_operands_cpu_test {
@@ -26,6 +27,13 @@ TEST(GeneratedOperands, FilledTensorsAndRandomNumbersNeedNoMemory) {
 TEST(GeneratedOperands, TakeFromGeneratedValuesNeedsNoMemory) {
   expectTakeFromGeneratedValues(*cpu());
 }
+TEST(GeneratedOperands, TakeAtOneIndexNeedsNoMemory) { expectTakeAtOneIndex(*cpu()); }
+TEST(GeneratedOperands, TakeAtGeneratedIndicesNeedsNoMemory) {
+  expectTakeAtGeneratedIndices(*cpu());
+}
+TEST(GeneratedOperands, SumsOfMovedElementsNeedNoMemory) { expectSumsOfMovedElements(*cpu()); }
+TEST(GeneratedOperands, SumOfMixedCatNeedsNoMemory) { expectSumOfMixedCat(*cpu()); }
+TEST(GeneratedOperands, ShardedTakesNeedNoMemory) { expectShardedTakes(DeviceKind::Cpu); }
 TEST(GeneratedOperands, ShardedAxesGiveTheResultOfOneRank) { expectShardedAxes(DeviceKind::Cpu); }
 TEST(GeneratedOperands, SizesOfTheWrongSignAreRefused) { expectErrorOfNegativeSize(*cpu()); }
 

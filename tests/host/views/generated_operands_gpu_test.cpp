@@ -1,4 +1,5 @@
 #include "tests/host/gpu_device.h"
+#include "tests/host/views/generated_elements.h"
 #include "tests/host/views/generated_operands.h"
 
 namespace heddle::host::generated_operands_gpu_test {
@@ -27,6 +28,15 @@ TEST_F(GeneratedOperandsGpu, FilledTensorsAndRandomNumbersNeedNoMemory) {
 TEST_F(GeneratedOperandsGpu, TakeFromGeneratedValuesNeedsNoMemory) {
   expectTakeFromGeneratedValues(*device_);
 }
+TEST_F(GeneratedOperandsGpu, TakeAtOneIndexNeedsNoMemory) { expectTakeAtOneIndex(*device_); }
+TEST_F(GeneratedOperandsGpu, TakeAtGeneratedIndicesNeedsNoMemory) {
+  expectTakeAtGeneratedIndices(*device_);
+}
+TEST_F(GeneratedOperandsGpu, SumsOfMovedElementsNeedNoMemory) {
+  expectSumsOfMovedElements(*device_);
+}
+TEST_F(GeneratedOperandsGpu, SumOfMixedCatNeedsNoMemory) { expectSumOfMixedCat(*device_); }
+TEST_F(GeneratedOperandsGpu, ShardedTakesNeedNoMemory) { expectShardedTakes(DeviceKind::Cuda); }
 TEST_F(GeneratedOperandsGpu, ShardedAxesGiveTheResultOfOneRank) {
   expectShardedAxes(DeviceKind::Cuda);
 }

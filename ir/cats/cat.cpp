@@ -1,4 +1,4 @@
-#include "ir/segment/cat.h"
+#include "ir/cats/cat.h"
 
 #include <algorithm>
 #include <set>

@@ -1,4 +1,4 @@
-#include "ir/segment/cat.h"
+#include "ir/cats/cat.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
