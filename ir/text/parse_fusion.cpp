@@ -280,11 +280,10 @@ class FusionParser {
     return id;
   }
 
-  // Names the new values of a call. There may be several new values: composite ops consist of many
-  // ops, and other ops may broadcast their operands. During the call, the builder gives them
-  // default names, which might equal names that appear later in the text. The parser therefore
-  // renames all of them after the call. A result that existed before the call keeps its name, and
-  // the name in the text is an alias.
+  // Names the new values of a call. There may be several: composite ops consist of many ops, and
+  // other ops may broadcast their operands. During the call, the builder gives them default names,
+  // which might equal later names of the text. The parser therefore renames all of them after the
+  // call. A result that existed before the call keeps its name; the name in the text is an alias.
   void nameNewValues(ValueId before, const std::vector<ValueId>& results,
                      const std::vector<Target>& targets) {
     for (ValueId id : IdRange(before, fusion().values().endId())) {
