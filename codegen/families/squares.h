@@ -20,8 +20,8 @@ namespace heddle::codegen {
 //   before they store it in an exchanged output.
 // - CPU: a thread transposes a square of an exchanged input into an array, computes the square row
 //   by row, and transposes results into exchanged outputs. It uses all elements of a cache line
-//   together. Lines of rows that are far apart often evict each other from the cache, but the
-//   thread does not need a line again.
+//   together. Cache lines of different rows often evict each other if the rows are far apart in
+//   memory. This costs little, because the thread rarely needs an evicted line again.
 
 // The decisions about a kernel with squares, from which buildSquares() creates the program.
 struct SquarePlan {

@@ -1,6 +1,6 @@
-// Maps the elements of a line (cuda_lines.h) to unsigned integers (keys) with the same order, and
-// loads and stores lines of keys. The *index* of an element is its position in its line. In a
-// kernel source, this text follows cuda_lines.h.
+// Maps the elements of a line (cuda_lines.h) to unsigned integers (keys) whose ascending order is
+// the order of the sort, and loads and stores lines of keys. The *index* of an element is its
+// position in its line. In a kernel source, this text follows cuda_lines.h.
 
 namespace hdl {
 
@@ -16,7 +16,7 @@ struct KeyRule {
   bool real;   // the element is a float
   int shift;   // f16 and bf16: 16, because their bits become the upper half of the key
   K infinity;  // bits of infinity; larger bits are NaN
-  K most;      // for integers and bools: larger bits become `most`; 1 for bools
+  K most;      // upper limit of the bits; bool: 1, integers: all ones (no limit)
   K turned;    // mask of the key bits that are inverted at the end of keyOf()
 };
 template <class K>
@@ -45,10 +45,10 @@ __device__ inline K keyOf(const KeyRule<K>& rule, K bits) {
   }
   return key ^ rule.turned;
 }
-// Returns the key of an index of a scatter. The targets of a scatter are the positions along the
-// axis of its result that this rank holds. They are numbered from 0, and target 0 has the index
-// `first_target`. The key is the number of the target, or `extent` if the index is outside of the
-// targets.
+// Returns the key of `bits`, an element of the index tensor of a scatter. The element is a position
+// along the axis of the scatter. The positions in the block of the result that this rank holds are
+// targets. Targets are numbered from 0, and target 0 is the position `first_target`. The key is the
+// number of the target, or `extent` if the position is not a target.
 __device__ inline U64 keyOfIndex(const Args& args, U64 bits) {
   const U64 index = args.index_type == kI32 ? (U64)(I64)(int)bits : bits;
   // The unsigned difference wraps. An index before first_target thus becomes larger than every
@@ -114,9 +114,9 @@ __device__ __forceinline__ void takeElements(const Args& args, const Source& sou
   HDL_UNROLL
   for (int j = 0; j < J; ++j) key[j] = keyOf(rule, key[j]);
 }
-// Loads the J elements first, first + step, ... of a line as keys, with their indices. For
-// positions at or after `end`, the key is the largest possible key, which sorts last. The function
-// issues all loads before it uses any of the loaded values.
+// Loads J elements of a line, at the positions `first`, `first + step`, ..., as keys with their
+// indices. For positions at or after `end`, the key is the largest possible key, which sorts last.
+// The function issues all loads before it uses any of the loaded values.
 template <class K, int J>
 __device__ __forceinline__ void take(const Args& args, const Source& source, I64 first, int step,
                                      I64 end, K (&key)[J], U32 (&index)[J]) {

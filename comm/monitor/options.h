@@ -23,10 +23,11 @@ struct JobMonitorOptions {
   // every other rank stops waiting for it within this limit.
   double deadline = 10;
   // Time limit in seconds for a job without progress; 0: no limit. The job fails if some rank
-  // waits for other ranks, and for this time no rank begins an instruction, a task or a call of
-  // its World. A single computation must therefore not take longer while another rank waits for
-  // it. The limit is 10 times as long while a rank compiles, reads its files, copies its inputs or
-  // tunes kernels. `patience` also limits the duration of MPI_Finalize, if heddle initialised MPI.
+  // waits for other ranks while, for this long, no rank begins an instruction, a task
+  // (comm/rank_task.h) or a call of its World (comm/communicator.h). A single computation must
+  // therefore not take longer while another rank waits for it. The limit is 10 times as long while
+  // a rank compiles, reads its files, copies its inputs or tunes kernels. `patience` also limits
+  // the duration of MPI_Finalize, if heddle initialised MPI.
   double patience = 600;
   // Time limit in seconds for the start; 0: no limit. The constructor of the monitor waits until
   // all other ranks create their monitors. After this time, the constructor throws UserError.
@@ -34,14 +35,16 @@ struct JobMonitorOptions {
   // Called at most once when the job has failed, on the thread that polls for failures or in the
   // destructor of the monitor. The function must not destroy the monitor. If there is no function,
   // the monitor calls World::interrupt(), and the waiting calls of this rank then throw UserError.
-  // In a job of several processes, the monitor first prints JobFailure::text to stderr, because
-  // MPI might end the process before the program reports an exception.
+  // In a job of several processes without a function, the monitor prints JobFailure::text to
+  // stderr before it interrupts, because MPI might end the process before the program reports an
+  // exception.
   std::function<void(const JobFailure&)> on_failure;
   // A signal handler stores the number of a signal here; nullptr: there is no handler. After 0.1 s
   // the monitor reports the signal as the failure of the job. If the monitor detects the failure of
   // a rank in this time, it reports that failure instead, which probably caused the signal.
   const std::atomic<int>* end_signal = nullptr;
-  // Ranks with equal keys share memory. Empty: the ranks of one machine share memory.
+  // Ranks with equal keys share their statuses (RankStatus) in memory. The statuses of all other
+  // ranks arrive by TCP. Empty: machineKey() (comm/process/process_info.h).
   std::string machine_key;
 };
 

@@ -13,9 +13,9 @@ namespace heddle::comm::mpi {
 // Executes one operation as messages between pairs of ranks. Use it only on the MPI thread
 // (comm/mpi/mpi_thread.h).
 //
-// A collective has one or two rounds of messages. A message is sent even if it has no elements, so
-// that ranks which disagree about a count get an error instead of waiting for ever. Chunk r
-// consists of the elements that chunkOf() (comm/operation.h) assigns to rank r. In a
+// A collective other than a barrier has one or two rounds of messages. A message is sent even if it
+// has no elements, so that ranks which disagree about a count get an error instead of waiting for
+// ever. Chunk r consists of the elements that chunkOf() (comm/operation.h) assigns to rank r. In a
 // reduce-scatter, chunk r consists of the elements whose reduced values rank r receives. The rounds
 // are:
 //   allreduce, reduce  round 1: every rank sends chunk r to rank r, which reduces it.
@@ -23,7 +23,8 @@ namespace heddle::comm::mpi {
 //   reduce-scatter     round 1 of an allreduce
 //   broadcast          round 1: the root sends chunk r to rank r.
 //                      round 2: each rank sends its chunk to all other ranks except the root. No
-//                      rank sends more than twice the size of the buffer.
+//                      rank sends more than twice the elements of the buffer plus one element
+//                      per rank.
 //   barrier            one call of MPI_Ibarrier
 //   others             one round: each part is sent directly to its receiver.
 class Transfer {
@@ -37,8 +38,9 @@ class Transfer {
 
   const Operation& operation() const { return operation_; }
 
-  // Executes the next possible step. Returns true if the operation has completed. Throws UserError
-  // with the message of MPI, or if another rank sent a different number of elements.
+  // Executes all steps that are possible now. Returns true if the operation has completed. Throws
+  // UserError if a call of MPI fails (with MPI's error text), or if another rank sent a different
+  // number of elements.
   bool advance(Channel& channel);
 
   // Polls the remaining messages. Call it after advance() has thrown, because MPI still uses the

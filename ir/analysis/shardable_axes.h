@@ -23,7 +23,7 @@ struct ShardableAxes {
   AxisMap map;
   std::vector<bool> may;  // per axis of the space: whether it may be split
   // The outermost axis of a group of axes that a reshape regroups, in operand and result. Axes of
-  // one element do not count.
+  // the constant extent 1 are skipped.
   struct Regrouped {
     int space;     // index of the axis in the space and in the result
     size_t input;  // the axis of the operand

@@ -6,12 +6,14 @@
 
 namespace heddle {
 
-// Functions for groups that are one library call: attentions and their backwards.
+// Functions for groups (Group in ir/segment/segment.h) that have a Group::attention. Each of them
+// computes an attention, or the backward of an attention, in one library call.
 
 // Replaces each library call that the sizes of a run do not allow
 // (SegmentOptions::attention_for_sizes) by groups of its own ops. `segmented` is a result of
 // segmentForAllSizes(). Only the ops of these calls are segmented again. All other groups keep
-// their ops and the order of these ops, so they keep their kernels, schedules and argument layouts.
+// their ops and the order of these ops, so kernels keep their schedules and argument layouts. An
+// attention that stays a library call no longer shares results with one that was split.
 SegmentedFusion splitCalls(SegmentedFusion segmented, const SegmentOptions& options);
 
 // Lets each backward attention read the results of a forward attention: sets Attention::forward of
@@ -31,8 +33,8 @@ void reuseForwards(SegmentedFusion& segmented);
 // backward or forward. Returns "" for a forward that no backward reads.
 std::string describeReuse(const Fusion& fusion, const Attention& attention);
 
-// Returns the type of the tensor for the log-sum-exps of a forward with the result `o`. The type is
-// f32, with the axes of `o` except the width, in row-major order.
+// Returns the type of the tensor for the log-sum-exps of a forward with the result `o`. It is f32,
+// has all axes of `o` except the last one (the width, see Attention::q), and is row-major.
 TensorView logSumsFor(TensorView o);
 
 }  // namespace heddle

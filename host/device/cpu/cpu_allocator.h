@@ -20,8 +20,8 @@ class StreamTable {
 
 // The memory pool of a CPU device. A freed block is used again for later allocations of the same
 // size class (classOf()). An allocation on the stream on which the block was freed may get the
-// block at once. An allocation on a different stream may get the block after the work that was
-// enqueued before the free is done.
+// block at once. An allocation on a different stream may get the block only when the first stream
+// has completed all work that was enqueued there before the free.
 class CpuAllocator : public Allocator {
  public:
   // - `limit`: the largest number of bytes that the pool may hold; 0: no limit.

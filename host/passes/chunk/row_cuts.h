@@ -17,10 +17,11 @@ namespace heddle::host {
 //                        axes as if they were one axis.
 // An axis of rows is any axis of a tensor except the last.
 
-// Returns all possible splits of a match. The members post, matmuls, kernel and order of the match
-// must be set. If a flat split is possible, it is the first element, because it is possible for the
-// most sizes. Returns an empty list if there is no possible split, for example because the last
-// axis is outermost in memory.
+// Returns all possible splits of a match. All members of the match except `wait`, `team`, `cuts`,
+// `front` and `gather` must be set. If there is a flat split, it is the first element, because runs
+// of more sizes can use it than any other split: it requires no axis to have extent 1, and only the
+// number of all rows must divide into chunks. Returns an empty list if there is no possible split,
+// for example because the last axis of the collective's tensors is outermost in memory.
 std::vector<ChunkCut> cutsOf(const Program& program, const IdVector<SlotId, SlotUses>& uses,
                              const OverlapMatch& match);
 
@@ -34,8 +35,9 @@ bool frontTakes(const Program& program, const IdVector<SlotId, SlotUses>& uses,
 // or more than one, or if input and output differ in the number of axes.
 std::optional<size_t> movedAxis(const Program& program, const Communicate& x);
 
-// Returns the operands of a stage's kernel that have rows and that the stage itself does not
-// compute. Each of them is an unsplit tensor in memory, and its chunks are views of this tensor.
+// Returns the operands of a stage's kernel that have rows (ChunkStage::kernel_rows) and that chunks
+// do not replace (ChunkStage::allocates). Each of them is an unsplit tensor in memory, and its
+// chunks are views of this tensor.
 std::vector<SlotId> kernelViews(const Program& program, const ChunkStage& stage);
 
 }  // namespace heddle::host
