@@ -146,6 +146,14 @@ bool hasShortShiftedRows(const Space& space) {
          rows.keptCount() >= kFewRows && vectorsOf(rows, 1, false).length == 1;
 }
 
+// Returns whether an output has elements along the rows.
+bool storesAlongRow(const Space& rows) {
+  return std::any_of(rows.tensors.begin(), rows.tensors.end(), [&](const SpaceTensor& t) {
+    const auto begin = t.strides.begin() + static_cast<ptrdiff_t>(rows.kept);
+    return t.output && std::any_of(begin, t.strides.end(), [](int64_t s) { return s != 0; });
+  });
+}
+
 // Returns whether RowLayout::streams suits the candidate: the kernel reads each row once, and has
 // neither bundles nor column sums.
 bool readsRowsOnce(const RowCandidate& candidate, Target target) {
@@ -333,7 +341,10 @@ std::optional<RowCandidate> chooseWholeRows(const Space& rows, Target target,
                                             const RowDemands& demands, const KernelChoice* choice) {
   if (!isContiguousAlongRow(rows)) return chooseBundles(rows, target, demands, choice);
   if (!isFamily(choice, "rows") || hasColumns(rows)) choice = nullptr;
-  const bool streams = choice != nullptr && choice->find("streams").value_or(0) != 0;
+  // Kernels that store little are faster if their loads stream: on an H200, sums of rows took 0.94
+  // to 0.99 of the time. Norms and pointwise kernels took 1.01 to 1.08 of the time.
+  const bool is_sum = !demands.expensive.several_sweeps && !storesAlongRow(rows);
+  const bool streams = (choice ? choice->find("streams").value_or(is_sum) : is_sum) != 0;
   const auto best = [&](const RowDemand& demand, RowVariant variant) {
     std::optional<RowCandidate> found = target == Target::Cuda
                                             ? cudaCandidate(rows, demand, choice)

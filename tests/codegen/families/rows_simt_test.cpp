@@ -100,6 +100,19 @@ TEST(RowsSimt, UnalignedRowsOfOneSweepAreRight) {
   }
 }
 
+TEST(RowsSimt, OnlySumsOfRowsStreamTheirLoads) {
+  Cases cases;
+  cases.add("%x: f32[n, m]) { %y = sum(%x, axes=[1]) return %y", {{{200, 1001}}},
+            {{"n", 200}, {"m", 1001}});
+  cases.add("%x: bf16[n, m]) { %y = neg(%x) return %y", {{{200, 1001}, {1003, 1}}},
+            {{"n", 200}, {"m", 1001}});
+  cases.compile();
+  for (size_t i = 0; i < cases.size(); ++i) {
+    EXPECT_EQ(cases.candidate(i).find("streams"), i == 0 ? 1 : 0) << cases.name(i);
+    EXPECT_EQ(cases.run(i, i, kRoundings), "") << cases.name(i);
+  }
+}
+
 // The elements of the rows come from other positions of the input.
 TEST(RowsSimt, OneThreadComputesAShortShiftedRow) {
   Cases cases;
