@@ -44,7 +44,7 @@ struct JobMonitorOptions {
   // a rank in this time, it reports that failure instead, which probably caused the signal.
   const std::atomic<int>* end_signal = nullptr;
   // Ranks with equal keys share their statuses (RankStatus) in memory. The statuses of all other
-  // ranks arrive by TCP. Empty: machineKey() (comm/process/process_info.h).
+  // ranks arrive by TCP. Empty: a key that all processes of this machine have.
   std::string machine_key;
 };
 
