@@ -19,9 +19,9 @@ class Divider {
 
   // Creates the segments of the reductions first. The segment of a reduction also computes the
   // values per row that depend on it, so that later sweeps need not compute them for each element.
-  // It stores the outputs among these values for which storedEarly() permits it. Then come the
-  // segments of outputs along the row, and last the segments of all remaining outputs. No segment
-  // reads an input whose memory an earlier segment has overwritten.
+  // It stores the outputs among these values (computedWith()). Then come the segments of outputs
+  // along the row, and last the segments of all remaining outputs. No segment reads an input whose
+  // memory an earlier segment has overwritten.
   Sweeps run() {
     Sweeps sweeps;
     std::set<ValueId> stored;  // outputs of earlier segments
@@ -61,15 +61,50 @@ class Divider {
     std::vector<ValueId> temporaries;  // values that later segments read
   };
 
-  // Returns what the segment of the reductions `results` stores. This segment computes each value
-  // per row that depends on `results`, and on no reduction of another segment whose result is not
-  // kept yet (SegmentParts::keep()).
+  // Returns what the segment of the reductions `results` stores.
   Finished finish(const std::vector<ValueId>& results) const {
-    IdVector<ValueId, bool> own(segment_.values().size(), false);  // computed after the reductions
+    const IdVector<ValueId, bool> own = computedWith(results);
+    const IdVector<ValueId, bool> read = readLater(own);
+    Finished finished;
+    for (ValueId id : segment_.outputs()) {
+      if (own[id]) finished.outputs.push_back(id);
+    }
+    for (const ValueId id : segment_.values().ids()) {
+      if (own[id] && read[id]) finished.temporaries.push_back(id);
+    }
+    return finished;
+  }
+
+  // Returns which values the segment of the reductions `results` computes: the results, and each
+  // value per row that depends on them, but on no reduction of another segment whose result is not
+  // kept yet (SegmentParts::keep()). An output may have the memory of an input on which it depends.
+  // All values that depend on an input which later segments read are therefore left to the last
+  // segments, where connected() computes them together.
+  IdVector<ValueId, bool> computedWith(const std::vector<ValueId>& results) const {
+    IdVector<ValueId, bool> left(segment_.values().size(), false);
+    for (;;) {
+      const IdVector<ValueId, bool> own = dependents(results, left);
+      const IdVector<ValueId, bool> shared = readInputs(readLater(own));
+      bool changed = false;
+      for (const Expression& expr : segment_.exprs()) {
+        const ValueId result = expr.outputs[0];
+        if (!own[result] || expr.op->kind == OpKind::Reduction || left[result]) continue;
+        left[result] = shared[result];
+        changed = changed || left[result];
+      }
+      if (!changed) return own;
+    }
+  }
+
+  // Returns `results` and the values per row that depend on them, as computedWith() describes. The
+  // values in `left` are left out.
+  IdVector<ValueId, bool> dependents(const std::vector<ValueId>& results,
+                                     const IdVector<ValueId, bool>& left) const {
+    IdVector<ValueId, bool> own(segment_.values().size(), false);
     for (ValueId id : results) own[id] = true;
     for (const Expression& expr : segment_.exprs()) {
       const ValueId result = expr.outputs[0];
-      if (expr.op->kind == OpKind::Reduction || !values_.per_row[result]) continue;
+      if (expr.op->kind == OpKind::Reduction || !values_.per_row[result] || left[result]) continue;
       const auto is_known = [&](ValueId input) {
         return own[input] || parts_.isKept(input) ||
                (values_.per_row[input] && values_.level[input] == 0);
@@ -77,57 +112,32 @@ class Divider {
       own[result] = std::ranges::all_of(expr.inputs, is_known) &&
                     std::ranges::any_of(expr.inputs, [&](ValueId input) { return own[input]; });
     }
-    Finished finished;
-    finished.outputs = storedEarly(own);
-    IdVector<ValueId, bool> read(segment_.values().size(), false);  // by later segments
-    for (const Expression& expr : segment_.exprs()) {
-      if (own[expr.outputs[0]]) continue;
-      for (ValueId input : expr.inputs) read[input] = true;
-    }
-    for (ValueId id : segment_.outputs()) {
-      const bool is_early = std::ranges::find(finished.outputs, id) != finished.outputs.end();
-      read[id] = read[id] || !is_early;
-    }
-    for (ValueId id : segment_.values().ids()) {
-      if (own[id] && read[id]) finished.temporaries.push_back(id);
-    }
-    return finished;
+    return own;
   }
 
-  // Returns the outputs in `own` that the segment of a reduction may store. Such an output may have
-  // the memory of an input, so later segments must not read an input on which the output depends.
-  // Later segments read the values in `own` as temporaries.
-  std::vector<ValueId> storedEarly(const IdVector<ValueId, bool>& own) const {
-    IdVector<ValueId, bool> read(segment_.values().size(), false);  // by later segments
-    for (ValueId id : segment_.outputs()) read[id] = true;
+  // Returns which values later segments need, if they read the values in `own` as temporaries.
+  IdVector<ValueId, bool> readLater(const IdVector<ValueId, bool>& own) const {
+    IdVector<ValueId, bool> read(segment_.values().size(), false);
+    for (ValueId id : segment_.outputs()) read[id] = !own[id];
     for (ExprId id : segment_.exprs().ids().reversed()) {
       const Expression& expr = segment_.expr(id);
       if (own[expr.outputs[0]] || !read[expr.outputs[0]]) continue;
       for (ValueId input : expr.inputs) read[input] = true;
     }
-    const auto is_read = [&](ValueId input) { return read[input] && values_.per_row[input]; };
-    std::vector<ValueId> early;
-    for (ValueId id : segment_.outputs()) {
-      if (own[id] && std::ranges::none_of(inputsOf(id), is_read)) early.push_back(id);
-    }
-    return early;
+    return read;
   }
 
-  // Returns the inputs of the segment from which the value is computed after the reductions.
-  std::vector<ValueId> inputsOf(ValueId value) const {
-    IdVector<ValueId, bool> wanted(segment_.values().size(), false);
-    wanted[value] = true;
-    for (ExprId id : segment_.exprs().ids().reversed()) {
-      const Expression& expr = segment_.expr(id);
-      const ValueId result = expr.outputs[0];
-      if (!wanted[result] || expr.op->kind == OpKind::Reduction) continue;
-      for (ValueId input : expr.inputs) wanted[input] = true;
+  // Returns which values depend on an input with one element per row that is in `read`, without a
+  // reduction in between.
+  IdVector<ValueId, bool> readInputs(const IdVector<ValueId, bool>& read) const {
+    IdVector<ValueId, bool> depends(segment_.values().size(), false);
+    for (ValueId id : segment_.inputs()) depends[id] = read[id] && values_.per_row[id];
+    for (const Expression& expr : segment_.exprs()) {
+      if (expr.op->kind == OpKind::Reduction) continue;
+      depends[expr.outputs[0]] =
+          std::ranges::any_of(expr.inputs, [&](ValueId input) { return depends[input]; });
     }
-    std::vector<ValueId> inputs;
-    for (ValueId id : segment_.inputs()) {
-      if (wanted[id]) inputs.push_back(id);
-    }
-    return inputs;
+    return depends;
   }
 
   // Returns whether the value has all kept axes (if `per_row` is true), or all axes of the space.

@@ -72,6 +72,10 @@ std::set<ExprId> mixedCats(const Fusion& fusion) {
 
 template <class IsWanted>
 Fusion pickWanted(const Fusion& fusion, const IsWanted& is_wanted) {
+  // Each replaced op computes its elements again, so many ops on one long value would make the
+  // fusion much longer.
+  constexpr size_t kMostAdded = 1000;
+  const size_t most_exprs = 2 * fusion.exprs().size() + kMostAdded;
   FusionRewriter rewriter(fusion);
   Generated generated(rewriter.fusion(), false);
   const auto is_generated = [&](ValueId id) { return generated.has(id); };
@@ -80,7 +84,8 @@ Fusion pickWanted(const Fusion& fusion, const IsWanted& is_wanted) {
     const Expression& expr = fusion.expr(id);
     const std::optional<Sharding>& sharding = fusion.tensor(expr.outputs[0]).sharding;
     const bool is_picked =
-        picksElements(expr) && is_wanted(id) && generated.has(rewriter.at(expr.inputs[0])) &&
+        picksElements(expr) && is_wanted(id) && rewriter.fusion().exprs().size() < most_exprs &&
+        generated.has(rewriter.at(expr.inputs[0])) &&
         !generated.isLong(rewriter.at(expr.inputs[0])) && !(sharding && sharding->isPartial());
     if (is_picked) {
       pickElements(fusion, id, is_generated, rewriter);

@@ -24,6 +24,7 @@ namespace heddle {
 //    the cat by its ops. It decides whether the pieces are written directly into the result. If
 //    not, it replaces the op (ir/segment/choose_cats.h).
 //  - The user declared the result as partial.
+//  - The fusion already has more than twice as many expressions as before the pass, plus 1000.
 //  - More than 256 expressions compute the generated value. A kernel has at most 256 expressions,
 //    so such a value is stored anyway.
 Fusion takeGenerated(Fusion fusion);

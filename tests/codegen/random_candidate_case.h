@@ -167,7 +167,8 @@ class RandomCandidateCase {
                           "  %b = broadcast(%c, axes={0})\n  %d = sub(%f, %b)\n  %q = mul(%d, %d)\n"
                           "  %v = sum(%q, axes={0})\n  %t = mul(%v, %r)\n  %w = add(%v, 1.0)\n"
                           "  %u = rsqrt(%w)\n  %g = broadcast(%u, axes={0})\n  %k = mul(%d, %g)\n"
-                          "  return %k, %new, %t\n",
+                          "  %h = tanh(%r)\n  %o = add(%h, %new)\n"
+                          "  return %new, %h, %t, %k, %o\n",
                           axes, count);
       default:  // a norm, with a second input in another memory order
         inputs_ = 2;

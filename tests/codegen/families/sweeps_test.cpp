@@ -81,6 +81,16 @@ TEST(Sweeps, NoSegmentReadsAnInputAfterAnOutputThatDependsOnIt) {
   EXPECT_LE(divided.lastReader(1), divided.writer(0));
 }
 
+// %new and %other are stored together, because both depend on %m, and %new may have its memory.
+TEST(Sweeps, ValuesThatDependOnTheSameInputPerRowAreStoredTogether) {
+  const Divided divided = divide(
+      "%s = sum(%x, axes=[0]) %new = add(%m, %s) %other = tanh(%m) %b = broadcast(%s, axes=[0]) "
+      "%y = mul(%x, %b) %both = add(%other, %new) return %new, %other, %y, %both");
+  EXPECT_EQ(divided.writer(0), divided.writer(1));
+  EXPECT_EQ(divided.writer(0), divided.writer(3));
+  EXPECT_LE(divided.lastReader(1), divided.writer(0));
+}
+
 TEST(Sweeps, AnOutputThatLaterSegmentsNeedIsStoredWithItsReduction) {
   const Divided divided = divide(
       "%s = sum(%x, axes=[0]) %new = add(%s, %m) %b = broadcast(%new, axes=[0]) %y = sub(%x, %b) "
