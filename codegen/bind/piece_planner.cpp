@@ -388,7 +388,7 @@ std::unique_ptr<PiecePlanner::Children> PiecePlanner::childrenOf(Sweeps sweeps) 
   auto children = std::make_unique<Children>();
   children->sweeps = std::move(sweeps);
   for (const SweepSegment& sweep : children->sweeps.segments) {
-    const Analysis& analysis = children->analyses.emplace_back(analyze(sweep.segment));
+    const Analysis& analysis = children->analyses.emplace_back(analyzeAsOnePart(sweep.segment));
     children->planners.emplace_back(sweep.segment, analysis, target_);
     children->sizes.emplace_back(segment_, analysis_, sweep.segment, analysis);
   }

@@ -221,7 +221,7 @@ class Planner {
     std::vector<KernelPlan> plans;
     for (const SweepSegment& sweep : sweeps.segments) {
       const Operands of = operandsOf(sweep, operands_, sweeps.temporaries);
-      const Analysis analysis = analyze(sweep.segment);
+      const Analysis analysis = analyzeAsOnePart(sweep.segment);
       Planner planner(sweep.segment, of, target_, runOf(sweep.segment, analysis),
                       suffix_ + fmt::format("_p{}_", plans.size()), &analysis);
       planner.run();

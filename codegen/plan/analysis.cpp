@@ -263,20 +263,20 @@ const JointReductions* Analysis::pairEndingWith(ExprId id) const {
   return found == joint.end() ? nullptr : &*found;
 }
 
+Analysis analyzeAsOnePart(const Fusion& segment) {
+  Analysis analysis = Analyzer(segment).run();
+  analysis.generated = findGenerated(segment, analysis);
+  analysis.widths = findWidths(segment);
+  return analysis;
+}
+
 Analysis analyze(const Fusion& segment) {
   std::string reason = whyNotOneKernel(segment);
   HEDDLE_USER_CHECK(reason.empty(), "segment {} is not one kernel: {}", segment.name, reason);
+  if (independentParts(segment).size() <= 1) return analyzeAsOnePart(segment);
   Analysis analysis;
-  if (independentParts(segment).size() <= 1) {
-    analysis = Analyzer(segment).run();
-    analysis.generated = findGenerated(segment, analysis);
-    analysis.widths = findWidths(segment);
-    return analysis;
-  }
   for (SegmentPart& part : extractParts(segment)) {
-    Analysis of_part = Analyzer(part.segment).run();
-    of_part.generated = findGenerated(part.segment, of_part);
-    of_part.widths = findWidths(part.segment);
+    Analysis of_part = analyzeAsOnePart(part.segment);
     analysis.parts.push_back({std::move(part), std::move(of_part)});
   }
   analysis.generated = findGenerated(segment, analysis);

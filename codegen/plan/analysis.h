@@ -80,6 +80,11 @@ struct AnalyzedPart {
 // one kernel.
 Analysis analyze(const Fusion& segment);
 
+// Does the same for a segment with one iteration space, without a division into independent parts.
+// Values without axes, such as the sums of all elements, belong to one space although no value with
+// axes connects them.
+Analysis analyzeAsOnePart(const Fusion& segment);
+
 // Returns why the segment cannot be one generated kernel, or an empty string if it can.
 // Segmentation (ir/segment) applies the same rules (ir/analysis/kernel_rules.h) when it divides a
 // fusion into segments.
