@@ -29,11 +29,11 @@ constexpr Variation kVariations[] = {
     {"edge", 1, 2},    {"items_per_tile", 1, 4}, {"items_per_tile", 4, 1},
     {"edge", 2, 1},    {"vector", 2, 1},         {"parts", 2, 1},
     {"parts", 1, 2},   {"reduce_threads", 1, 2}, {"reduce_threads", 2, 1},
-    {"threads", 4, 1},
 };
 
 constexpr int64_t kMostThreadsOfReduction = 256;
 constexpr int64_t kWarp = 32;
+// How many times as many neighbouring items a block of an outer reduction reads in its wide form.
 constexpr int64_t kWide = 4;
 
 // Returns the choices to try after the first candidate, which has the choice `first`.
