@@ -195,8 +195,12 @@ embedded() {
 }
 embedded '$embedded $work/sum.hostir rank=1,instr=1,throw'
 said 1 "embedded rank 1 goes on: $copy: injected: throw"
-said 1 "embedded rank 0 goes on: $sum: rank 1 failed in run 1 at $copy"
-said 1 "embedded rank 2 goes on: $sum: rank 1 failed in run 1 at $copy"
+# A rank that still waits for other ranks before its first run names no instruction of its own.
+for rank in 0 2; do
+  lines=$(grep -F "embedded rank $rank goes on: " "$work/err.txt" |
+    grep -cF ": rank 1 failed in run 1 at $copy" || true)
+  [ "$lines" -eq 1 ] || complain "rank $rank names the failed rank $lines times, expected 1 ($name)"
+done
 embedded 'if [ $rank = 1 ]; then (sleep 3; kill -STOP $$) & fi; exec $embedded $work/sum.hostir rank=1,instr=1,delay=30s'
 said 2 "goes on: $sum: rank 1 is lost"
 
