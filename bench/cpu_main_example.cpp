@@ -1,7 +1,10 @@
-// Times examples/gelu_backward_bias_grad.fusion at its default sizes on the CPU. Compares it with
-// the copy bandwidth of the same number of threads in the same run. Prints one JSON object.
+// Times examples/gelu_backward_bias_grad.fusion at its default sizes on the CPU. Also prints the
+// time in which the same number of threads would copy as many bytes (floor_ms), from a copy that is
+// measured in the same run. Prints one JSON object.
 //
 //   bench_cpu_main_example [FILE [THREADS]]
+//
+// FILE: times this fusion instead. THREADS: default one per CPU of the machine.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,9 +1,13 @@
 // Times the fusions in bench/cpu_workloads at their default sizes on the CPU. Prints one JSON
-// object per line: the median time, and the time of a plain copy of a tensor of f32 [8192, 4096] by
-// the same number of threads. Each round measures the copy and the fusion, so that other work on
-// the machine slows both. bench/peers/torch_cpu.py times the same computations in PyTorch.
+// object per line: the median time, the time of a plain copy of a tensor of f32 [8192, 4096] by the
+// same number of threads, and the ratio of these times (copies). Each round measures the copy and
+// the fusion, so that other work on the machine slows down both. bench/peers/torch_cpu.py times the
+// same computations in PyTorch.
 //
-//   bench_cpu_workloads [THREADS [NAME ...]]     default: one thread per CPU, all fusions
+//   bench_cpu_workloads [THREADS [NAME ...]]
+//
+// THREADS: default one per CPU that this process may use. NAME: a file name without ".fusion";
+// default all.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -30,7 +34,7 @@ struct Workload {
   bool moves_bytes = true;  // false: a copy of the same bytes is no lower bound
 };
 
-// The workloads, by the names of their files.
+// The workloads, by the names of their files without ".fusion".
 const std::map<std::string, Workload>& workloads() {
   static const std::map<std::string, Workload> all = {
       {"softmax", {"softmax f32 [8192, 4096] on the CPU"}},

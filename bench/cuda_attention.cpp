@@ -1,7 +1,8 @@
 // Times causal attention of bf16 [16, 32, 2048, 128] and its backward pass through a FusionExecutor
-// on GPU 0. The backward pass computes the forward pass again. bench/peers/torch_attention.py times
-// the same attention in PyTorch. Prints one JSON object per line. taken_mib is the GPU memory that
-// the runs allocate for results, workspace and code that the library loads.
+// on GPU 0. The backward pass gets no results of the forward pass, so it computes again what it
+// needs of them. bench/peers/torch_attention.py times the same attention in PyTorch. Prints one
+// JSON object per line. taken_mib is the GPU memory that the runs allocate for results, workspace
+// and code that the library loads.
 //
 //   bench_cuda_attention [ROUNDS]
 #include <cuda_runtime_api.h>
@@ -28,7 +29,9 @@ constexpr int kRepeats = 5;
 struct Case {
   const char* name;
   std::vector<const char*> inputs;
-  int products;  // number of matrix products over the lower triangle of [tokens, tokens]
+  // The number of matrix products over the lower triangle of [tokens, tokens] that are needed at
+  // least. A library may compute more.
+  int products;
   Fusion fusion;
 };
 

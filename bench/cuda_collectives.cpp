@@ -1,6 +1,6 @@
-// Times collectives of a host program and the same collectives as plain NCCL calls. Measures both
-// alternately, on all GPUs of the machine, with one thread and one rank per GPU. Prints one JSON
-// object per kind and size:
+// Times collectives of a host program and the same collectives as plain NCCL calls, on all GPUs of
+// the machine, with one thread and one rank per GPU. Measures the GPU times of both alternately.
+// Prints one JSON object per kind of collective and size:
 // - gpu_us: GPU time of one collective in a program of several collectives, measured by events
 // - alone_us: GPU time of a program with only this collective, including the start of the run
 // - host_us: host time of one Communicate instruction with its Wait
@@ -66,8 +66,8 @@ void rawAllToAll(const void* in, void* out, size_t part, int ranks, ncclComm_t c
 }
 #endif
 
-// The size `c` and the argument `part` of `raw` are the number of elements of one part. An
-// unsharded tensor consists of one part per rank.
+// The size `c` in the types, and the argument `part` of Kind::raw, are the number of elements of
+// one part. An unsharded tensor consists of one part per rank.
 const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all = {
       {"allreduce", "f32[@m.x, c] shard(@m)", "f32[@m.x, c] shard(@m)", " op=sum",
@@ -90,7 +90,7 @@ const std::vector<Kind>& kinds() {
   return all;
 }
 
-// Returns a program with `posts` collectives on one buffer, each followed by its wait.
+// Returns a program with `posts` collectives on the same two buffers, each followed by its wait.
 host::Program programOf(const Kind& kind, int64_t part, int posts) {
   std::string text = fmt::format(
       "heddle 1\nmesh @m = [x=ranks]\nprogram main(%x: {}) -> (%y) with c = {} {{\n"
@@ -193,7 +193,8 @@ class Rank {
     return 1e3 * timer_->ms(work);
   }
 
-  // Returns the median host time to issue the work, in microseconds, with an idle GPU.
+  // Returns the median host time to issue the work, in microseconds. The GPU is idle before each
+  // measurement. The time of the slowest rank counts.
   double hostUs(const std::function<void()>& work) {
     const double ns = bench::medianOf(50, 0, [&] {
       check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");

@@ -82,7 +82,7 @@ std::string textOf(const Kind& kind, const std::string& by, int ranks, const Siz
   return text + "}\n";
 }
 
-// Uses random numbers, because matrix products of zeros are faster.
+// Returns a tensor of random numbers, because matrix products of zeros are faster.
 host::Tensor randomOn(host::Device& device, const TensorDesc& desc) {
   const HostTensor values = randomTensor(desc.dtype, desc.sizes, 1, "bench");
   return host::toDevice(device, device.allocator(), values, desc);
@@ -120,7 +120,7 @@ void runRank(const std::vector<Sizes>& all_sizes, std::unique_ptr<comm::World> w
           return runProgram(textOf(kind, by, world->size(), sizes, products, collectives), *device,
                             *world);
         };
-        // A program of this benchmark has at least one collective, which must not count.
+        // Every program here has at least one collective. The difference excludes its time.
         const double products = ms(kProducts, 1) - ms(0, 1);
         const double collectives = ms(0, kCollectives);
         const double both = ms(kProducts, kCollectives);

@@ -1,6 +1,7 @@
 // Times the host work of a kernel launch in a repeated run on GPU 0. Compares it with a plain loop
-// of cudaLaunchKernelExC with the same kernel, grid and arguments. Also times complete runs of a
-// fusion with one kernel and of a program with twelve. Prints one JSON object per line.
+// of cudaLaunchKernelExC with the same kernel, grid and arguments. Also times the host work of
+// complete runs of programs with one launch and with twelve launches. Prints one JSON object per
+// line.
 //
 //   bench_cuda_dispatch [RUNS]
 #include <cuda_runtime_api.h>
@@ -82,7 +83,8 @@ class RawKernel {
   cudaKernel_t kernel_ = nullptr;
 };
 
-// Times complete runs: with a new output, with a preallocated output, and as a prepared run.
+// Times the host work of complete runs: with a new output, with a preallocated output, and as a
+// prepared run (host/prepared_run.h) with a preallocated output.
 void timeRuns(host::Device& device, const std::vector<host::Tensor>& tensors, cudaStream_t stream,
               int rounds) {
   constexpr int kRuns = 50;  // few enough that the driver queues them without blocking the host

@@ -1,6 +1,6 @@
-// Times sort, topk, lookups, scatter_add and cumsum through a FusionExecutor on GPU 0. Prints one
-// JSON object per line with the GPU time and the bytes per second, where each input and output
-// counts once. bench/peers/torch_index.py times the same ops in PyTorch.
+// Times sort, argsort, topk, embedding, scatter_add and cumsum through a FusionExecutor on GPU 0.
+// Prints one JSON object per line with the GPU time and the bytes per second (Case::bytes).
+// bench/peers/torch_index.py times the same ops in PyTorch.
 //
 //   bench_cuda_index [ROUNDS [FILTER]]
 //
@@ -25,7 +25,9 @@ struct Case {
   const char* name;
   const char* inputs;  // text of the fusion that creates the inputs on the device
   const char* fusion;
-  double bytes;  // the bytes that must at least be read and written
+  // The bytes that must at least be read and written: all inputs and outputs, each once. Exception:
+  // of the table of an embedding, one row per index counts.
+  double bytes;
   int repeats;
 };
 

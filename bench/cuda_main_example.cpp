@@ -1,7 +1,10 @@
-// Times examples/gelu_backward_bias_grad.fusion at its default sizes on the GPU. Compares it with
-// the copy bandwidth of the same GPU in the same run. Prints one JSON object.
+// Times examples/gelu_backward_bias_grad.fusion at its default sizes on the GPU. Also prints the
+// time in which the same GPU would copy as many bytes (floor_ms), from a copy that is measured in
+// the same run. Prints one JSON object.
 //
 //   bench_cuda_main_example [FILE]
+//
+// FILE: times this fusion instead.
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 

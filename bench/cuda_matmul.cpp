@@ -1,6 +1,6 @@
 // Times matrix products through an Executable on GPU 0. bench/peers/torch_matmul.py times the same
-// matrix products in PyTorch. Also times the host work of a CallLibrary instruction and of a plain
-// loop of cublasLtMatmul with the same operands. Prints one JSON object per line.
+// matrix products in PyTorch. Also times the host work per CallLibrary instruction, and per call of
+// cublasLtMatmul in a plain loop with the same operands. Prints one JSON object per line.
 //
 //   bench_cuda_matmul [ROUNDS]
 #include <cublasLt.h>

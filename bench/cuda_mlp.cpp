@@ -1,22 +1,25 @@
-// Times the tensor-parallel and the sequence-parallel MLP of a transformer on all GPUs of the
-// machine. There is one thread and one NCCL rank per GPU. Under mpirun there is one process per
-// rank. Prints one JSON object per case and setting of --overlap: the GPU time and the host time of
-// a run. bench/peers/torch_mlp.py times the same MLP in PyTorch.
+// Times the tensor-parallel MLP (tp_mlp) and the sequence-parallel MLP (sp_mlp) of a transformer on
+// all GPUs of the machine. There is one NCCL rank per GPU. Each rank is a thread, or a process
+// under mpirun. Prints one JSON object per case and setting of --overlap: the GPU time and the host
+// time of a run, each of the slowest rank. bench/peers/torch_mlp.py times the same MLP in PyTorch.
 //
 //   [mpirun -n N] bench_cuda_mlp [--overlap LIST] [--gpus LIST] [--features N] [--batch N]
 //                                [--block FILE] [TOKENS ...]
 //
 // TOKENS: default 4096 16384. All tensors are bf16. The hidden size is 8192.
-// --features: default 28672. --gpus: runs with several numbers of GPUs, one after another.
-// --batch: tensors are [batch, TOKENS / batch, ...], and sp_mlp shards axis 1.
-// --block: times the fusion in FILE (a transformer block) instead of the MLP.
+// --features: default 28672.
+// --gpus: default all. Runs with each of these numbers of GPUs, one after another. Has no effect
+// under mpirun.
+// --batch: tensors are [batch, TOKENS / batch, ...], and sp_mlp shards axis 1. Default: tensors
+// have no batch axis, and sp_mlp shards axis 0.
+// --block: times the fusion in FILE (a transformer block of 2048 tokens) instead of the MLP.
 // --overlap: a list such as off,auto,4,4:16 (default off,2,4,8,auto). `off` keeps communication on
 // the main stream. A number such as 4 is the number of chunks that overlap with computation. `auto`
 // lets the cost model choose the chunks. In 4:16, NCCL moves the 4 chunks with kernels of 16 thread
 // blocks; without a colon, copy engines move the chunks.
 //
-// The field `gelu` of a result says what computes gelu: "epilogue" is the first matrix product, and
-// "op" is a separate op of the fusion, which becomes a kernel.
+// The field `gelu` of a result says what computes gelu. "epilogue": the first matrix product. "op":
+// a separate op of the fusion, which becomes a kernel.
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
@@ -137,7 +140,8 @@ struct Times {
   double host_ms;  // host time to issue a run
 };
 
-// Returns the times of the slowest rank.
+// Returns the GPU time of the rank with the longest GPU time, and the host time of the rank with
+// the longest host time.
 Times runCase(const Case& bench, const std::string& overlap, host::Device& device,
               comm::World& world) {
   host::CompileOptions options;
@@ -212,7 +216,8 @@ std::vector<Case> casesOf(const std::vector<std::string>& all_tokens, int64_t fe
   return cases;
 }
 
-// Reads a fusion of f32 from a file and converts it to bf16.
+// Reads the fusion of a transformer block from a file. Converts it from f32 to bf16, and replaces
+// its default sizes.
 Case blockOf(const std::string& path) {
   std::ifstream in(path);
   HEDDLE_USER_CHECK(in.good(), "cannot read {}", path);

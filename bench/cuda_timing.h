@@ -43,8 +43,8 @@ class GpuTimer {
   cudaEvent_t end_ = nullptr;
 };
 
-// Returns the median GPU time per call in milliseconds. Each round times `repeats` consecutive
-// calls together.
+// Returns the median GPU time of a call of `work`, in milliseconds. Each round times `repeats`
+// consecutive calls together, and divides the time by `repeats`.
 template <class Work>
 double medianMs(cudaStream_t stream, int rounds, int repeats, const Work& work) {
   GpuTimer timer(stream);
@@ -57,8 +57,8 @@ double medianMs(cudaStream_t stream, int rounds, int repeats, const Work& work) 
          repeats;
 }
 
-// Returns the median host time per call in nanoseconds. `issue` makes `calls` calls. The stream is
-// idle before each measurement.
+// Returns the median host time of a call in nanoseconds. `issue` makes `calls` calls, which are
+// timed together. The stream is idle before each measurement.
 template <class Issue>
 double medianIssueNs(cudaStream_t stream, int rounds, int calls, const Issue& issue) {
   const auto idle = [&] { check(cudaStreamSynchronize(stream), "cudaStreamSynchronize"); };

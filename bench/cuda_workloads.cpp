@@ -1,12 +1,15 @@
-// Times the fusions in bench/workloads at their default sizes on GPU 0. Before each timed run it
-// overwrites the L2 cache. Prints one JSON object per line: the median GPU time, the bytes of
-// inputs and outputs (each counted once), and the time that a copy of the same bytes takes.
-// bench/peers/torch_workloads.py times the same computations in PyTorch.
+// Times the fusions in bench/workloads at their default sizes on GPU 0. Overwrites the L2 cache
+// before each timed run. Prints one JSON object per line: the median GPU time, the bytes of inputs
+// and outputs (each counted once), and the time of a copy that moves as many bytes (it reads one
+// half and writes the other half). bench/peers/torch_workloads.py times the same computations in
+// PyTorch.
 //
 //   bench_cuda_workloads [--skip PASS] [--choices FILE] [FILE ...]
-// Without files it times all files of bench/workloads.
-// --skip leaves out a pass by name. For example, `--skip inferOrders` measures without inferred
-// memory orders. --choices uses the candidates that `heddle tune --export FILE` has chosen.
+//
+// FILE: default all files of bench/workloads.
+// --skip: leaves out the pass with this name. For example, `--skip inferOrders` measures without
+// inferred memory orders.
+// --choices: uses the candidates in a file that `heddle tune --export` has written.
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
@@ -107,7 +110,7 @@ host::Argument randomInput(host::Device& device, const TensorDesc& desc, int64_t
       isFloat(desc.dtype)
           ? fmt::format("normal({}, 0, sizes={}, dtype={})", seed, sizes, name(desc.dtype))
           : fmt::format("randint({}, 0, sizes={}, high={})", seed, sizes, classes);
-  // The result of randint is i64.
+  // The cast is for integers, because the result of randint is i64.
   host::FusionExecutor maker(
       parseFusion(fmt::format("{}\nfusion values() {{\n  %r = {}\n  %x = cast(%r, dtype={})\n  "
                               "return %x order={}\n}}\n",

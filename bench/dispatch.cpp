@@ -1,5 +1,5 @@
-// Times the host work of a repeated run, of each of its instructions, and of a new plan. The device
-// launches nothing. Prints one JSON object per line.
+// Times the host work of repeated runs, of single instructions, and of new plans. The devices
+// launch nothing. Prints one JSON object per line.
 //
 //   bench_dispatch [RUNS]
 #include <fmt/format.h>
@@ -48,7 +48,7 @@ program bench(%x: f32[n, n], %y: f32[n, n]) -> (%z) with n = 16 {{
                      kInstructions, body);
 }
 
-// Returns the median nanoseconds per instruction.
+// Returns the median nanoseconds per instruction. `body` has `per_trip` instructions.
 double measure(host::Device& device, const std::string& body, int per_trip, int runs) {
   host::Executable executable(host::parseProgram(programText(body), "bench"),
                               {&device, nullptr, nullptr});
@@ -208,8 +208,8 @@ void measureNewTilePlans(host::Device& device, int rounds) {
       kKernels, ns / 1000, executable.stats().kernel_texts);
 }
 
-// Reports the time of a new plan on two ranks, which are threads of this process. Their fusion is
-// sharded along its rows, so no kernel needs elements of the other rank.
+// Reports the time of a new plan on two ranks, which are threads of this process. All tensors are
+// sharded along their rows, so no kernel needs elements of the other rank.
 void measureNewPlansOnRanks(int rounds) {
   constexpr int kKernels = 40;
   constexpr int kRanks = 2;

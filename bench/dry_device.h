@@ -21,8 +21,9 @@ class DryAllocator : public host::Allocator {
   alignas(256) std::byte memory_[256];
 };
 
-// A device that plans and loads the kernels of the CPU device but launches none. A measured time
-// includes the cost of filling argument blocks, but not the cost of kernels, memory and streams.
+// A device that compiles and loads kernels like the CPU device, but launches none. The measured
+// time of a run includes the cost of filling argument blocks, but not the cost of kernels, memory
+// and streams.
 class DryDevice : public host::Device {
  public:
   host::DeviceKind kind() const override { return host::DeviceKind::Cpu; }

@@ -7,7 +7,8 @@
 
 namespace heddle::bench {
 
-// Copies between two buffers on several threads, with memcpy. Each thread copies one part.
+// Copies from one buffer to another with memcpy, on several threads. There is one part of the
+// buffers per thread.
 class ParallelCopy {
  public:
   ParallelCopy(size_t bytes, int threads)

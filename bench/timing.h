@@ -38,8 +38,8 @@ inline double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Calls `time`, which measures one time, `warm` + `rounds` times. Returns the median of the last
-// `rounds` times.
+// Calls `time` `warm` + `rounds` times. Each call measures one time and returns it. Returns the
+// median of the last `rounds` times.
 template <class Time>
 double medianOf(int rounds, int warm, const Time& time) {
   std::vector<double> times;
@@ -59,7 +59,7 @@ double hostNs(Work&& work) {
 }
 
 // Runs the body of main() of a benchmark and returns the exit code. If `run` throws an exception,
-// prints it to stderr and returns 1.
+// prints its message to stderr and returns 1.
 template <class Run>
 int runGuarded(const Run& run) {
   try {

@@ -9,10 +9,11 @@
 namespace heddle::codegen {
 namespace {
 
-// Returns a text with the decisions of a kernel of rows that change the order of additions.
-// RowLayout::rows changes this order only for bundles. There it decides which of the threads that
-// share a bundle belong to one warp, and the threads of a warp combine their results first.
-// `looped` and `variant` decide whether the kernel has joint reductions (codegen/plan/joint.h).
+// Returns a text with those decisions about a kernel of rows (codegen/families/rows.h) that change
+// the order of additions. RowLayout::rows changes this order only for bundles (RowLayout::bundled):
+// neighbouring threads process neighbouring bundles, so `rows` decides which of the threads that
+// share a bundle belong to one warp. The threads of a warp combine their results first. `looped`
+// and `variant` decide whether the kernel has joint reductions (codegen/plan/joint.h).
 std::string orderOf(const RowCandidate& rows) {
   const RowLayout& layout = rows.layout;
   const bool divided = layout.divided.parts > 0;
@@ -22,10 +23,10 @@ std::string orderOf(const RowCandidate& rows) {
                      layout.shared_bytes > 0, layout.divided.parts);
 }
 
-// Returns a text with the decisions of a schedule that change the order of additions. Cpp: the
-// lanes and the chunk decide in which order the elements of an item are added. Cuda: a thread may
-// first add the items that it loads at once, and then add their sum to the sum of its earlier
-// items.
+// Returns a text with those decisions of a schedule (codegen/plan/schedule.h) that change the order
+// of additions. Cpp: `lanes` and `chunk` decide in which order the elements of an item are added.
+// Cuda: with `unroll` > 1, a thread may first add the items that it loads together, and then add
+// their sum to the sum of its earlier items.
 std::string orderOf(const Schedule& schedule) {
   const std::string common = fmt::format("loop {} {} {} {}", static_cast<int>(schedule.kind),
                                          schedule.lanes, schedule.chunk, schedule.splits);
@@ -59,8 +60,8 @@ std::string reductionOrder(const KernelNumbers& numbers, Target target) {
   if (std::none_of(numbers.entries.begin(), numbers.entries.end(), reduces)) return "";
   std::string text;
   for (const EntryNumbers& entry : numbers.entries) {
-    // An entry without reductions also counts: it may divide by a result of another entry, and tile
-    // programs divide in another way than loops (RowForm::reciprocals).
+    // An entry without reductions also counts: it may divide by a reduction that another entry has
+    // computed, and tile programs divide in another way than loops (RowForm::reciprocals).
     const bool is_loop = !entry.rows && entry.squares == 0;
     if (!reduces(entry)) {
       text += is_loop ? "pointwise; " : "tiles; ";

@@ -8,8 +8,8 @@
 
 namespace heddle::codegen {
 
-// Returns the numbers of each candidate (codegen/bind/entry_numbers.h). `all` must be the result of
-// candidates() for the same segment, operands, target and sizes.
+// Returns the numbers of each candidate in `all` (codegen/bind/entry_numbers.h). `all` must be the
+// result of candidates() for the same segment, operands, target and sizes.
 std::vector<KernelNumbers> candidateNumbers(const Fusion& segment,
                                             const std::vector<TensorDesc>& inputs,
                                             const std::vector<TensorDesc>& outputs, Target target,

@@ -12,8 +12,8 @@
 namespace heddle::codegen {
 namespace {
 
-// A factor, numerator / divisor, by which one parameter of a candidate may differ from the
-// parameter of the first candidate.
+// A factor, numerator / divisor. A candidate has the value that the first candidate has for
+// `parameter`, multiplied by this factor.
 struct Variation {
   const char* parameter;
   int64_t numerator;
@@ -33,7 +33,8 @@ constexpr Variation kVariations[] = {
 
 constexpr int64_t kMostThreadsOfReduction = 256;
 constexpr int64_t kWarp = 32;
-// How many times as many neighbouring items a block of an outer reduction reads in its wide form.
+// In one variant of an outer reduction, a block reads kWide times as many neighbouring items of the
+// kept axes.
 constexpr int64_t kWide = 4;
 
 // Returns the choices to try after the first candidate, which has the choice `first`.
@@ -51,7 +52,8 @@ std::vector<KernelChoice> variantsOf(const KernelChoice& first) {
   const std::optional<int64_t> parts = first.find("parts");
   const std::optional<int64_t> threads_of_part = first.find("threads");
   if (parts && threads_of_part) {
-    // Divided rows: twice as many blocks of half the size, with half as much work per item.
+    // Divided rows: twice as many blocks with half as many threads, and work items of half the
+    // size.
     KernelChoice smaller = first;
     smaller.set("parts", *parts * 2);
     smaller.set("threads", *threads_of_part / 2);
@@ -61,7 +63,8 @@ std::vector<KernelChoice> variantsOf(const KernelChoice& first) {
   if (splits) with("splits", 1);
   if (const auto threads = first.find("reduce_threads")) {
     if (splits && *threads > kWide) {
-      // Blocks that read longer pieces of memory, and as many blocks as before.
+      // In an outer reduction, blocks that read longer pieces of memory. With kWide times as many
+      // splits, there are as many blocks as before.
       KernelChoice wide = first;
       wide.set("reduce_threads", *threads / kWide);
       wide.set("splits", *splits * kWide);

@@ -31,11 +31,11 @@ struct Candidate {
 //   divided   several CUDA blocks share each row (codegen/families/divide_rows.h)
 //   sweeps    each pass over the rows has launches of its own (codegen/families/sweeps.h)
 //   squares   transposes (codegen/families/squares.h)
-//   columns   one launch computes rows and sums columns, a second one adds these sums; only one
-//             set of parameters (codegen/families/columns.h)
+//   columns   one launch computes rows and sums columns over parts of the rows, and a second launch
+//             combines these sums; only one set of parameters (codegen/families/columns.h)
 //   parts     a segment of several independent parts; only one candidate
 // Rules:
-// - Two candidates with the same source and the same launches are one candidate.
+// - Two candidates with the same source, launches and size of the workspace are one candidate.
 // - All candidates read and write the operands of the segment, and no other memory except a
 //   workspace. Callers therefore pass the same operands to each candidate. Which outputs may be
 //   stored in inputs depends on the segment alone (codegen/plan/in_place.h).
@@ -50,9 +50,9 @@ std::vector<Candidate> candidates(const Fusion& segment, const std::vector<Tenso
 
 // Returns the index of the candidate that `asked` names. `asked` is either an index into `all` or a
 // text that parseKernelChoice() parses. The text may name only some of the parameters. If several
-// candidates have the named parameters, the function returns the first one. If there is no such
-// candidate, throws UserError with a list of the candidates. `kernel` is the name of the kernel in
-// the message.
+// candidates have the named parameters, returns the first one. If there is no such candidate,
+// throws UserError with a list of the candidates. `kernel` is the name of the kernel in the
+// message.
 size_t findCandidate(const std::vector<Candidate>& all, std::string_view asked,
                      std::string_view kernel);
 

@@ -18,7 +18,7 @@ struct EntryNumbers {
   Space space;
   Schedule schedule;
   int64_t reduced_count = 1;  // number of elements that an average combines
-  int64_t squares = 0;        // number of squares, as in FrameNumbers::squares
+  int64_t squares = 0;        // as FrameNumbers::squares: number of squares, or 0
   // Members of LaunchStage with the same names. `grid` counts only the blocks or tiles of the
   // entry.
   int64_t grid = 1;
@@ -29,16 +29,17 @@ struct EntryNumbers {
   // (codegen/bind/candidate_numbers.h) use the members below.
   std::optional<RowCandidate> rows = {};  // set: the entry processes rows
   int32_t shared_bytes = 0;               // as LaunchStage::shared_bytes
-  int64_t ops = 0;                        // opsOf() of the segment, or of the sweep
-  RowSweeps sweeps = {};                  // `reads` is 1 if the kernel holds the row
+  int64_t ops = 0;                        // opsOf() of the piece (PiecePlanner) of the entry
+  RowSweeps sweeps = {};                  // `reads` is 1 if the kernel holds each row on the chip
 
   FrameNumbers frame() const { return {space, schedule, reduced_count, squares}; }
 };
 
 // The properties of a kernel that depend on the shapes of its operands.
 struct KernelNumbers {
-  // The yes/no facts about the shapes, and the schedules. Kernels of a segment with equal facts
-  // have equal texts and equal layouts of arguments (StageLayout).
+  // The form of the kernel (SegmentPlanner) as bytes: its schedules, and the yes/no facts about the
+  // shapes. Kernels of a segment with equal facts have equal texts and equal layouts of arguments
+  // (StageLayout).
   std::string facts;
   std::vector<EntryNumbers> entries;  // in the order of StageLayout::Struct::entry
   std::vector<int64_t>

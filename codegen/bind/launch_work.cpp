@@ -8,9 +8,10 @@
 namespace heddle::codegen {
 namespace {
 
-// The smallest unit of a transfer between memory and a cache. If neighbouring lanes access distant
-// elements, each access moves a complete unit. On a GPU, other blocks use some units while these
-// are in the cache, so such a tensor moves at most kMostCudaWaste times its bytes.
+// The smallest number of bytes that moves between memory and a cache (a unit). If neighbouring
+// lanes access distant elements, each access moves a complete unit. On a GPU, other blocks use some
+// units while these are in the cache. We assume that such a tensor moves at most kMostCudaWaste
+// times its bytes.
 constexpr int64_t kCudaUnit = 32;
 constexpr int64_t kCppUnit = 64;
 constexpr int64_t kMostCudaWaste = 4;
@@ -28,12 +29,12 @@ double bytesOf(const SpaceTensor& tensor, const EntryNumbers& entry) {
   for (size_t i = 0; i < entry.space.extents.size(); ++i) {
     if (tensor.strides[i] != 0) bytes *= static_cast<double>(entry.space.extents[i]);
   }
-  // Each split or part (SpaceTensor::part_stride) stores its own results in the workspace.
+  // Each split or part of rows (SpaceTensor::part_stride) stores its own results in the workspace.
   if (tensor.output && tensor.isInWorkspace()) bytes *= static_cast<double>(entry.schedule.splits);
   return bytes;
 }
 
-// Returns the number of moved bytes, divided by the number of bytes of the tensor.
+// Returns how many bytes move per byte of the tensor.
 int64_t wasteOf(const SpaceTensor& tensor, const EntryNumbers& entry, Target target) {
   if (entry.squares > 0) return 1;
   const size_t lane = entry.schedule.laneAxis(entry.space);
@@ -57,7 +58,7 @@ void addBytes(const EntryNumbers& entry, Target target, LaunchWork& work) {
   }
 }
 
-// Returns the bytes of the operands of `lanes` elements.
+// Returns the number of bytes that `lanes` elements of the space read from all tensors.
 int64_t loadedBytes(const Space& space, int64_t lanes) {
   int64_t bytes = 0;
   for (const SpaceTensor& tensor : space.tensors) {
@@ -67,9 +68,10 @@ int64_t loadedBytes(const Space& space, int64_t lanes) {
   return bytes;
 }
 
-// Adds the steps of blocks that share rows. Each work item (codegen/tile/divided_rows.h) waits for
-// its ticket or for another item, and then for the states of other items. Each wait takes about as
-// long as a load.
+// Adds the steps and exchanges of blocks that share rows. A block computes work items
+// (codegen/tile/divided_rows.h) one after another. In each sweep after the first one, an item waits
+// kWaits times: for its ticket, and for the states of the items of the previous sweep. Each wait
+// takes about as long as a load.
 void addItems(const EntryNumbers& entry, const RowLayout& layout, int64_t elements,
               LaunchWork& work) {
   constexpr int64_t kWaits = 2;
@@ -82,9 +84,9 @@ void addItems(const EntryNumbers& entry, const RowLayout& layout, int64_t elemen
   work.live_bytes = bytesBetweenSweeps(layout, entry.space) / static_cast<double>(layout.blocks);
 }
 
-// Adds the steps of a kernel that processes rows. In one step, each thread loads all its vectors of
-// a row. If the kernel loops over the row (LoopOverRow), a step loads only the vectors of one part
-// of the row.
+// Adds the steps and exchanges of a kernel that processes rows. In one step, each thread loads all
+// its vectors of a row. If the kernel loops over the row (LoopOverRow in codegen/tile/program.h), a
+// step loads only the vectors of one part of the row.
 void addSteps(const EntryNumbers& entry, const RowCandidate& rows, LaunchWork& work) {
   const RowLayout& layout = rows.layout;
   const int64_t elements = int64_t{layout.threads} * layout.registers * layout.vector;
@@ -100,7 +102,7 @@ void addSteps(const EntryNumbers& entry, const RowCandidate& rows, LaunchWork& w
   }
 }
 
-// Adds the steps of a kernel with squares or loops.
+// Adds the steps and exchanges of a kernel with squares or loops.
 void addSteps(const EntryNumbers& entry, LaunchWork& work) {
   const Schedule& schedule = entry.schedule;
   work.thread_bytes = loadedBytes(entry.space, int64_t{schedule.lanes} * schedule.unroll);
@@ -120,7 +122,8 @@ void addSteps(const EntryNumbers& entry, LaunchWork& work) {
   }
 }
 
-// Adds the inner loops of a Cpp kernel. A loop with few accumulators waits for its additions.
+// Adds the inner loops of a Cpp kernel, and the additions that wait for each other. If a loop has
+// few accumulators, each addition waits for the previous one.
 void addLoops(const EntryNumbers& entry, LaunchWork& work) {
   const Schedule& schedule = entry.schedule;
   const double count = countOf(entry.space);

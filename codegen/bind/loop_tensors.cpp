@@ -39,8 +39,8 @@ void keep(const std::vector<int>& used, Tensors& tensors) {
 
 }  // namespace
 
-// Numbers the tensors, drops unused tensors and splits the reduction in the same way as
-// planKernel(). Then checks which numbers remain.
+// Numbers the tensors by SpaceTensor::base, drops unused tensors and splits the reduction in the
+// same way as planKernel(). Then checks which numbers remain.
 LoopTensors loopTensors(const Computation& computation, Space space) {
   for (size_t i = 0; i < space.tensors.size(); ++i) {
     space.tensors[i].base = static_cast<int64_t>(i);

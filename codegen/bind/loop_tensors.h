@@ -12,7 +12,7 @@ namespace heddle::codegen {
 // launch (`whole`) or two launches (`first`, `second`; codegen/plan/two_stages.h).
 struct LoopTensors {
   struct Used {
-    // Indices into Space::tensors, where the tensors of partial results follow after all others.
+    // Indices into Space::tensors. The tensors of partial results follow after all others there.
     std::vector<int> tensors;
     std::vector<int> indexed;  // indices into Space::indexed
   };
@@ -26,9 +26,9 @@ struct LoopTensors {
 // shapes, because its extents and strides do not matter.
 LoopTensors loopTensors(const Computation& computation, Space space);
 
-// Keeps only the tensors of `space` that `used` lists, in the order of the list. The result is the
+// Keeps only the tensors of `space` that `used` lists, in the order of the lists. The result is the
 // same as with dropUnusedTensors() (codegen/plan/two_stages.h), but this function need not search
-// the bodies.
+// the bodies (codegen/plan/body.h) for tensors.
 void keepOnly(const LoopTensors::Used& used, Space& space);
 
 }  // namespace heddle::codegen

@@ -8,7 +8,7 @@
 namespace heddle::codegen {
 
 // The numbers of a device from which the time of a kernel is predicted (codegen/bind/time_model.h).
-// machineOf() has the numbers of each known device, with their sources.
+// codegen/bind/machine.cpp says where the numbers of each known device come from.
 struct Machine {
   Target target = Target::Cuda;
   double processors = 1;         // Cuda: multiprocessors; Cpp: threads of the device

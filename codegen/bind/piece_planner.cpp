@@ -48,7 +48,8 @@ void setAlignments(const std::vector<int32_t>& alignments, Space& space) {
   }
 }
 
-// The operands of a sweep. The lists point to operands of the piece and to `temporaries`.
+// The operands of a sweep. The lists point to operands of the piece and to descriptors of the
+// temporaries.
 struct SweepOperands {
   std::vector<const TensorDesc*> inputs;
   std::vector<const TensorDesc*> outputs;
@@ -346,8 +347,8 @@ std::optional<int64_t> PiecePlanner::decideTogether(const Given& given, const Ax
   const std::optional<RowCandidate> chosen = chooseRows(rows, target_, demands, nullptr);
   if (!chosen) return std::nullopt;
   appendKind(FactKind::Columns, numbers.facts);
-  // The layout decides how many parts store sums of columns (ColumnSums), and this number decides
-  // where the sums lie in the workspace.
+  // The layout decides how many parts of the rows store sums of columns (ColumnSums). The number of
+  // parts decides where the sums lie in the workspace.
   const size_t first_partial = space.tensors.size();
   const int64_t reduced_count = space.reducedCount();
   SplitSpaces split =
@@ -361,7 +362,7 @@ std::optional<int64_t> PiecePlanner::decideTogether(const Given& given, const Ax
   return split.bytes;
 }
 
-// The sweeps use the same bytes at the start of the workspace. The temporaries follow these bytes.
+// All sweeps use the same bytes at the start of the workspace. The temporaries follow these bytes.
 int64_t PiecePlanner::decideSweeps(const Given& given, const AxisExtents& extents,
                                    Children& children, KernelNumbers& numbers) const {
   appendKind(FactKind::Sweeps, numbers.facts);

@@ -21,9 +21,10 @@
 namespace heddle::codegen {
 
 // Computes the numbers (KernelNumbers) of a *piece* without its text. A piece is a segment, an
-// independent part of a segment, or a sweep (SweepSegment in codegen/families/sweeps.h) of a
-// segment or part. Makes the same decisions as planKernel(). If a fact does not depend on shapes,
-// the object computes it when a call first needs it, and keeps it for later calls. Not thread-safe.
+// independent part of a segment (Analysis::parts), or a sweep (SweepSegment in
+// codegen/families/sweeps.h) of another piece. Makes the same decisions as planKernel(). If a fact
+// does not depend on shapes, or only on what appendClasses() appends, the object keeps it for later
+// calls. Not thread-safe.
 class PiecePlanner {
  public:
   // The references must outlive the object.
@@ -31,7 +32,7 @@ class PiecePlanner {
   ~PiecePlanner();
   PiecePlanner(PiecePlanner&&) noexcept;
 
-  // The operands of the piece, as for planKernel().
+  // The operands, sizes and choice for the piece, as for planKernel() (codegen/emit/plan_kernel.h).
   struct Given {
     DescList inputs;
     DescList outputs;
@@ -39,8 +40,8 @@ class PiecePlanner {
     const RunSizes& run;
     const KernelChoice* choice = nullptr;  // as for planKernel()
   };
-  // Appends the numbers of all entries of the piece (EntryNumbers). Returns the bytes of the
-  // workspace.
+  // Appends the numbers of the piece: its facts, its entries, and the offsets of its temporaries.
+  // Returns the bytes of the workspace.
   int64_t decide(const Given& given, KernelNumbers& numbers);
   // Does the same for one of several independent parts of a segment. The pointwise loops of such
   // parts share launches.
@@ -49,10 +50,9 @@ class PiecePlanner {
  private:
   // The sweeps of this piece. Each sweep is a piece.
   struct Children;
-  // The facts that decideTogether() keeps about a piece with column reductions
-  // (codegen/families/columns.h).
+  // What decideTogether() keeps about a piece with column reductions (codegen/families/columns.h).
   struct ColumnParts;
-  // The facts that decideRows() keeps about the piece with joint reductions (codegen/plan/joint.h).
+  // What decideRows() keeps about the piece for plans with joint reductions (codegen/plan/joint.h).
   struct Joined;
   template <class Value>
   using ByClasses = std::vector<std::pair<std::string, Value>>;  // key: result of appendClasses()

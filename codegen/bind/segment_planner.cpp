@@ -14,8 +14,8 @@ void putNumber(std::vector<std::byte>& bytes, size_t offset, T value) {
   std::memcpy(bytes.data() + offset, &value, sizeof(value));
 }
 
-// Writes everything that depends on shapes into a launch: arguments, grid and the offsets of
-// temporaries.
+// Writes everything that depends on shapes into a launch: arguments, grid, cleared bytes and the
+// offsets of temporaries.
 void write(const StageLayout& layout, const KernelNumbers& numbers, LaunchStage& stage) {
   int64_t grid = 0;
   int32_t parts = 0;
@@ -61,7 +61,7 @@ SegmentPlanner::SegmentPlanner(Fusion segment, Target target)
 }
 
 int64_t SegmentPlanner::decide(const Operands& operands, KernelNumbers& numbers) {
-  // Kernels with different choices count as different, even if all other facts are equal.
+  // Kernels for different choices have different forms, even if all other facts are equal.
   if (operands.choice != nullptr) numbers.facts += print(*operands.choice);
   if (whole_) {
     return whole_->decide(

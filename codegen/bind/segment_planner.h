@@ -21,12 +21,12 @@
 namespace heddle::codegen {
 
 // Plans the kernels of one segment for many shapes. To plan a kernel means to choose a schedule,
-// which is cheap, and to write the text, which is not. The text depends only on the schedule and on
-// yes/no facts about the shapes, such as which strides are 1. Together, these are the *form* of a
-// kernel. All shapes with the same form share the text, the compiled image and the layout of the
-// arguments. For further shapes of a form, bind() computes only the numbers of the arguments and
-// the grid. Every kernel with a launch has a form, also a kernel that has several launches or a
-// shared launch (StageLayout::first).
+// which is cheap, and to write the text, which is expensive. The text depends only on the schedule
+// and on yes/no facts about the shapes, such as which strides are 1. The schedule and these facts
+// are the *form* of a kernel. All shapes with the same form share the text, the compiled image and
+// the layout of the arguments. For further shapes of a form, bind() computes only the numbers of
+// the arguments and the grid. Every kernel with a launch has a form, also a kernel that has several
+// launches or a shared launch (StageLayout::first).
 //
 // Thread-safe.
 class SegmentPlanner {
@@ -56,8 +56,8 @@ class SegmentPlanner {
 
   // Adds the form of `plan` and returns the number of the form. planKernel() must have returned
   // `plan` and `layouts` for these operands. Forms are numbered from 0. If the form already exists,
-  // returns its number. Returns nullopt if the plan has no stages, or if kMostForms other forms
-  // exist.
+  // returns its number. Returns nullopt if the plan has no stages, or if the form is new and
+  // kMostForms forms exist.
   std::optional<int64_t> add(const Operands& operands, const KernelPlan& plan,
                              std::vector<StageLayout> layouts);
   static constexpr size_t kMostForms = 64;
@@ -67,8 +67,8 @@ class SegmentPlanner {
 
  private:
   struct Form {
-    // The launches for some shapes. bind() replaces grids, the offsets of temporaries
-    // (PointerPatch::workspace_offset) and the arguments that depend on shapes.
+    // The launches for some shapes. bind() replaces grids, cleared bytes, the offsets of
+    // temporaries (PointerPatch::workspace_offset) and the arguments that depend on shapes.
     std::vector<LaunchStage> stages;
     std::vector<StageLayout> layouts;  // per stage
   };
@@ -79,7 +79,7 @@ class SegmentPlanner {
     PartSizes sizes;
   };
 
-  // Adds the numbers of the kernel to `numbers`. Returns the bytes of the workspace.
+  // Appends the numbers of the kernel to `numbers`. Returns the bytes of the workspace.
   int64_t decide(const Operands& operands, KernelNumbers& numbers);
   int64_t decidePart(const Operands& operands, Part& part, KernelNumbers& numbers) const;
   static KernelPlan bound(const Form& form, const KernelNumbers& numbers, int64_t workspace_bytes,

@@ -14,7 +14,7 @@ double overlapped(double a, double b, double c) {
 }
 
 // Returns the time in which the bytes of a launch move. `at_once` is the number of blocks or tiles
-// that run at the same time and share `cache_bytes`.
+// that run at the same time and share Machine::cache_bytes.
 double moving(const LaunchWork& work, const Machine& machine, double at_once) {
   const bool is_cached = work.live_bytes * at_once <= machine.cache_bytes;
   const double again_rate = is_cached ? machine.cached_per_second : machine.bytes_per_second;
@@ -42,7 +42,7 @@ double cudaSeconds(const LaunchWork& work, const Machine& machine) {
   const double wave = static_cast<double>(work.steps) * machine.load_seconds +
                       static_cast<double>(work.exchanges) * machine.exchange_seconds;
   const double waiting = std::ceil(blocks / at_once) * wave;
-  // A block computes on one multiprocessor, so with fewer blocks some multiprocessors are idle.
+  // A block runs on one multiprocessor. With fewer blocks than multiprocessors, some are idle.
   const double busy = std::min(blocks / machine.processors, 1.0);
   return overlapped(moving(work, machine, at_once), waiting,
                     work.operations / (machine.operations_per_second * busy));

@@ -11,7 +11,8 @@ namespace heddle::codegen {
 // The functions below predict the time of kernels without running them. They assume that the inputs
 // of a kernel are not in a cache when the kernel starts.
 
-// Returns the predicted seconds of one launch without Machine::launch_seconds. The model:
+// Returns the predicted seconds of one launch, or one part of a shared launch, without
+// Machine::launch_seconds. The model:
 // - A launch moves bytes, computes and waits at the same time, so the slowest of these activities
 //   decides.
 // - Cuda: the multiprocessors run the blocks in waves. A wave takes as long as the loads and
