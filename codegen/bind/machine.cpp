@@ -57,8 +57,8 @@ Machine cpuOf(int threads) {
   Machine m;
   m.target = Target::Cpp;
   m.processors = threads;
-  // Measured with 8 threads: a copy of f32 [8192, 4096] takes 4.8 ms
-  // (bench/results/cpu-with-8-threads_2026-11-26.json, copy_ms). We assume that the rate is
+  // Measured with 8 threads: a copy of f32 [8192, 4096] usually takes about 4.8 ms (copy_ms in
+  // bench/results/cpu-with-8-threads_2026-11-26.json, 3.0 to 4.9 ms). We assume that the rate is
   // proportional to the number of threads.
   m.bytes_per_second = 7e9 * threads;
   // Estimate: a single thread does not share the memory with others.

@@ -45,9 +45,9 @@ Outliving& outliving() {
   return *one;
 }
 
-// Waits for the end of a child process and returns its exit code. Removes the pid from the list of
-// children before it reaps the process. After that, the system may give the pid to another program,
-// which endChildProcesses() must not end.
+// Waits for the end of a child process and returns its exit code (ProcessResult::exit_code). First
+// removes the pid from the list of children, and only then reaps the process. The system may give
+// the pid of a reaped process to another program, which endChildProcesses() must not end.
 int waitFor(pid_t pid) {
   siginfo_t ended;
   while (waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
@@ -65,7 +65,7 @@ int waitFor(pid_t pid) {
 bool hasEnded(pid_t pid) {
   siginfo_t ended{};
   const int error = waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOWAIT | WNOHANG);
-  if (error != 0) return errno != EINTR;  // waitFor() reports the reason
+  if (error != 0) return errno != EINTR;  // after an error, waitFor() returns -1
   return ended.si_pid == pid;
 }
 
@@ -81,9 +81,9 @@ bool endsBefore(pid_t pid, SteadyClock::time_point end) {
 }
 
 // Reads the output of a child process, and keeps the first kMostOutput bytes. Stops when all
-// writers have closed the pipe, or when the process has ended and the pipe is empty. The reason for
-// the second case: a process in the background, which the child has started, may keep the pipe
-// open. Returns false if neither has happened before `end`.
+// writers have closed the pipe, when reading fails, or when the process has ended and the pipe is
+// empty. The reason for the last case: a process in the background, which the child has started,
+// may keep the pipe open. Returns false if none of this has happened before `end`.
 bool readUntil(int pipe, pid_t pid, SteadyClock::time_point end, std::string& text) {
   constexpr int kPollingMilliseconds = 50;
   char buffer[4096];
@@ -106,7 +106,7 @@ struct RunningProcess {
   pid_t parent = 0;
 };
 
-// Returns all running processes of this machine. The content of /proc/PID/stat is: PID (NAME)
+// Returns all running processes that /proc lists. The content of /proc/PID/stat is: PID (NAME)
 // STATE PARENT ...
 std::vector<RunningProcess> runningProcesses() {
   std::vector<RunningProcess> found;
@@ -140,8 +140,8 @@ std::vector<pid_t> stopWithDescendants(std::vector<pid_t> all) {
   return all;
 }
 
-// Sends SIGTERM to all processes, so that a compiler can remove its temporary files. Kills the
-// processes that still run after 0.2 s.
+// Sends SIGTERM to stopped processes and lets them continue, so that a compiler can remove its
+// temporary files. Kills the processes that still run after 0.2 s.
 void endAll(const std::vector<pid_t>& all) {
   constexpr int kPolls = 20;
   constexpr auto kPollingInterval = std::chrono::milliseconds(10);
@@ -161,7 +161,7 @@ void endAll(const std::vector<pid_t>& all) {
 }
 
 // Starts a program and adds it to the list of children, under one lock. endChildProcesses() can
-// therefore miss no child.
+// therefore miss no child. Returns 0, or an errno: ECANCELED after endChildProcesses().
 int spawnListed(pid_t& pid, const posix_spawn_file_actions_t& actions, char** argv) {
   std::lock_guard lock(outliving().mutex);
   if (outliving().ended) return ECANCELED;
@@ -172,7 +172,7 @@ int spawnListed(pid_t& pid, const posix_spawn_file_actions_t& actions, char** ar
 
 constexpr std::string_view kFolderPrefix = "heddle-work-";
 
-// Throws UserError if another user could replace the entries of this user in the folder.
+// Throws UserError if a user other than root could replace the entries of this user in the folder.
 void checkTemporaryBase(const std::string& base) {
   struct stat status {};
   HEDDLE_USER_CHECK(stat(base.c_str(), &status) == 0, "{}: {}", base, std::strerror(errno));
@@ -233,8 +233,8 @@ void endChildProcesses() noexcept {
     std::error_code ignored;
     for (const std::string& folder : all.folders) std::filesystem::remove_all(folder, ignored);
   } catch (const std::exception&) {
-    // This process is probably out of memory. It must still exit, so the remaining programs and
-    // folders stay.
+    // This process is probably out of memory. The function ignores this, so that the process can
+    // exit. Some programs and folders may then remain.
   }
 }
 

@@ -31,8 +31,8 @@ void checkProcessLimit(int processes) {
   std::promise<void> end;
   const std::shared_future<void> ended = end.get_future().share();
   std::vector<std::thread> threads;
-  // Reserves memory, so that push_back() cannot fail. Otherwise a failure would destroy a running
-  // std::thread, which ends the process.
+  // Reserves memory, so that push_back() cannot fail. A failure would destroy a std::thread that
+  // still runs, which ends the process.
   threads.reserve(processes);
   const auto endAll = [&] {
     end.set_value();
@@ -98,7 +98,7 @@ RunningCompiler::RunningCompiler() {
   std::unique_lock lock(compilers_mutex);
   for (;;) {
     try {
-      // Running compilers may not have started all of their processes yet.
+      // All running compilers count, because they may not have started all of their processes yet.
       checkProcessLimit(kProcesses * (running_compilers + 1));
       break;
     } catch (const UserError&) {

@@ -8,7 +8,8 @@
 namespace heddle::codegen {
 
 // Returns the time limit of one run of the compiler: $HEDDLE_CXX_TIMEOUT in seconds, or 10 minutes.
-// On a busy machine, the compilation of the largest kernels takes minutes.
+// On a busy machine, the compilation of the largest kernels takes minutes. Throws UserError if the
+// variable is not a number above 0 and at most 1e6.
 std::chrono::milliseconds compilerTimeLimit();
 
 // Create an object of this class before a compiler is started, and destroy it after the compiler
@@ -16,9 +17,9 @@ std::chrono::milliseconds compilerTimeLimit();
 // run at the same time. Otherwise GCC would retry for many seconds before it fails.
 class RunningCompiler {
  public:
-  // If the system cannot start the processes of one more compiler, waits until other compilers of
-  // this process have ended. Throws UserError if the system cannot start the processes of a
-  // compiler although no other compiler runs.
+  // If the system cannot start the processes of one more compiler, waits until another compiler of
+  // this process has ended, and tries again. Throws UserError if the system cannot start the
+  // processes of a compiler although no other compiler of this process runs.
   RunningCompiler();
   ~RunningCompiler();
   RunningCompiler(const RunningCompiler&) = delete;

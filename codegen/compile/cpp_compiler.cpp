@@ -19,7 +19,7 @@ namespace {
 // Reasons for some flags:
 // - -fno-math-errno, -fno-trapping-math: the compiler vectorizes more loops. The flags change no
 //   value.
-// - -fwrapv: i64 overflow wraps, as in PyTorch.
+// - -fwrapv: overflow of integers wraps, as in PyTorch.
 // - -ffp-contract=off: the compiler creates no fused multiply-add. The result of a multiplication
 //   and an addition must not depend on whether the two ops are in the same kernel.
 // - -mprefer-vector-width=512: by default GCC uses vectors of 32 bytes on Intel CPUs with AVX-512,
@@ -40,13 +40,14 @@ const std::vector<std::string> kFlags = {
 #endif
 };
 
-// More options. heddle uses the first of these lists with which the compiler works.
+// More options, in several variants. heddle uses the first variant with which the compiler works.
 const std::vector<std::vector<std::string>> kVariants = {
     // GCC with libmvec. Two options save a tenth of the compile time:
     // - -fno-version-loops-for-strides: the text of a kernel already says which strides are 1.
     // - -nostdlib: kernels need no C++ library, so the linker does not have to read it.
     {"-fno-version-loops-for-strides", "-nostdlib", "-lmvec", "-lm", "-lc", "-lgcc"},
     {"-lmvec", "-lm"},
+    // Without libmvec, GNU's library of vectorized math functions.
     {"-DHD_NO_LIBMVEC", "-lm"},
 };
 
@@ -171,8 +172,9 @@ std::string environment(const char* name) {
   return value != nullptr ? value : "";
 }
 
-// Tries the compilers one after another, each with all variants. Appends to `why` why each compiler
-// does not work with the last variant, which is the simplest one.
+// Tries the compilers one after another, each with the variants in order, and returns the first
+// pair that works. For each compiler that does not work, appends to `why` why the last variant
+// fails, which is the simplest one.
 std::optional<FoundCompiler> findCompiler(const std::string& chosen, std::string& why) {
   std::vector<std::string> candidates = {"c++", "g++", "clang++"};
   if (!chosen.empty()) candidates = {chosen};

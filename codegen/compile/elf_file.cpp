@@ -62,8 +62,9 @@ class ElfReader {
     if (bytes == 0) return;
     end_ = std::max(end_, offset > UINT64_MAX - bytes ? UINT64_MAX : offset + bytes);
   }
-  // Calls need() for all sections and program headers. Sections of processor-specific types need
-  // not be in the file.
+  // Calls need() for all sections and program headers. Sections without bytes in the file
+  // (SHT_NOBITS), and sections of types that are reserved for processors and applications
+  // (SHT_LOPROC and above), need not be in the file.
   void needParts() {
     for (uint64_t i = 0; i < header_.e_shnum; ++i) {
       Elf64_Shdr part;

@@ -59,7 +59,7 @@ struct Wanted {
 
 using Group = std::vector<Wanted*>;
 
-// Divides the sources into groups. One run of the compiler compiles a group.
+// Divides the sources into groups. One run of the compiler compiles one group.
 std::vector<Group> groupsOf(const Group& wanted, const KernelCompiler& compiler) {
   const size_t most = compiler.mostAtOnce();
   const size_t fewest = (wanted.size() + most - 1) / most;
@@ -72,7 +72,8 @@ std::vector<Group> groupsOf(const Group& wanted, const KernelCompiler& compiler)
   return groups;
 }
 
-// Loads a new image, so that the cache never stores an image that cannot be used.
+// Creates the image from the bytes that the compiler has returned, so that the cache never stores
+// an image that cannot be used.
 Image loadCompiled(const KernelSource& source, std::string_view bytes) {
   try {
     return loadImage(source.target, source.entries, bytes);
@@ -96,13 +97,14 @@ struct ImageCache::Impl {
     int64_t last_use = 0;
   };
   std::map<std::string, Held> images;  // by key text
-  ImageBytes bytes;                    // total size of `images`
-  int64_t most_bytes;                  // largest size of `images`
+  ImageBytes bytes;                    // total size of `images` and their keys
+  int64_t most_bytes;                  // the limit of `bytes`
   int64_t uses = 0;
 
-  // Takes the images that exist. Claims all missing images that no other thread has claimed: this
-  // thread must compile or load them. If only images of other threads are missing, waits for these
-  // threads. Returns true if this call has claimed images, and false if no image is missing.
+  // Takes the images that are in memory. Claims all missing images that no other thread has
+  // claimed: this thread must compile or load them. If all missing images are claimed by other
+  // threads, waits for these threads. Returns true if this call has claimed images, and false if no
+  // image is missing.
   bool claim(std::vector<Wanted>& wanted) {
     std::unique_lock lock(mutex);
     for (;;) {
@@ -148,7 +150,8 @@ struct ImageCache::Impl {
   }
 
   // Drops the least recently used images until the rest fits. Keeps images that callers hold,
-  // because dropping them would free no memory.
+  // because dropping them would free no memory. Also keeps images that several sources share
+  // (compileGroup()).
   void dropOldest() {
     if (bytes.total() <= most_bytes) return;
     std::vector<std::pair<int64_t, const std::string*>> unused;

@@ -28,8 +28,8 @@ namespace heddle::codegen {
 // - If the files in the folder exceed `max_bytes`, the cache removes the least recently used
 //   images.
 // - The cache holds images in memory. If they exceed `memory_bytes`, the cache drops images that no
-//   caller holds, least recently used first. It reads a dropped image from the folder when a caller
-//   needs it again.
+//   caller holds, least recently used first. It keeps images that several sources share. It reads a
+//   dropped image from the folder when a caller needs it again.
 // - If several threads of a process request an image at the same time, one of them compiles the
 //   source, and the others wait.
 //
@@ -46,8 +46,8 @@ class ImageCache {
   ~ImageCache();
   std::shared_ptr<const KernelImage> get(const KernelSource& source,
                                          const KernelCompiler& compiler);
-  // Returns one image per source. Several sources may share an image. If sources fail to compile,
-  // throws the error of the first failed source in the order of `sources`. If `compiled` is not
+  // Returns one image per source. Several sources may share an image. If sources fail to compile in
+  // this call, throws the error of the first one in the order of `sources`. If `compiled` is not
   // nullptr, adds the number of sources that this call has compiled.
   std::vector<std::shared_ptr<const KernelImage>> get(
       const std::vector<const KernelSource*>& sources, const KernelCompiler& compiler,

@@ -100,7 +100,8 @@ std::shared_ptr<const KernelImage> ImageFiles::load(const ImageKey& key) {
     }
     image = loadImage(key.target, key.entries, file->bytes, file->file.get());
   } catch (const UserError& error) {
-    // dlopen() can also fail because the image needs a library that is no longer installed.
+    // The image may also be intact: dlopen() fails if the image needs a library that is no longer
+    // installed.
     reportCacheOnce(path_,
                     fmt::format("has a damaged image, {}: {}", imageNameOf(key), error.what()),
                     "its kernel is compiled again");

@@ -20,7 +20,7 @@ struct ImageKey {
   std::string text;
   std::string stem;
   Target target;
-  std::vector<std::string> entries;  // names of the entry points in the image
+  std::vector<std::string> entries;  // names of the entry points of the source
 };
 
 // The images in the folder of an ImageCache (codegen/compile/image_cache.h). If the folder violates
@@ -35,9 +35,9 @@ class ImageFiles {
  public:
   ImageFiles(std::string folder, int64_t max_bytes);
 
-  // Returns nullptr if the image is missing, damaged, not private, or cannot be loaded. If the
-  // image is damaged or cannot be loaded, prints a warning to stderr. A process prints at most one
-  // warning per folder.
+  // Returns the image of `key`. Returns nullptr if it is missing, damaged, not private, or cannot
+  // be loaded. If it is damaged or cannot be loaded, prints a warning to stderr. A process prints
+  // at most one warning per folder.
   std::shared_ptr<const KernelImage> load(const ImageKey& key);
   // Stores one image under each of `keys`. The image must contain the kernels of all these keys.
   // The image files are hard links to one file, or copies if the file system has no hard links. If

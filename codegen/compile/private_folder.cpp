@@ -36,8 +36,8 @@ std::string whyNotPrivate(const struct stat& status) {
   return {};
 }
 
-// Returns the path without slashes at its end. Otherwise open() with O_NOFOLLOW would follow a
-// symbolic link.
+// Returns the path in normal form, without slashes at its end. With such a slash, open() would
+// follow a symbolic link in spite of O_NOFOLLOW.
 std::string withoutTrailingSlash(std::string path) {
   path = std::filesystem::path(path).lexically_normal().string();
   while (path.size() > 1 && path.back() == '/') path.pop_back();

@@ -19,8 +19,8 @@ namespace heddle::codegen {
 //   its group or by others.
 // - The last component of the folder's path and all file names must not be symbolic links. Files
 //   must be regular files.
-// - All checks use open descriptors. Another user can therefore not replace the folder or a file
-//   between its check and its use.
+// - Owner and mode are checked through the open descriptors of the folder and its files. Another
+//   user can therefore not replace the folder or a file between its check and its use.
 // - Thread-safe. Several processes may share a folder.
 class PrivateFolder {
  public:
@@ -33,7 +33,7 @@ class PrivateFolder {
     std::string bytes;
   };
   // Opens and reads a file. Returns nullopt if the file is missing, is not private, is not a
-  // regular file, or has more than `most` bytes.
+  // regular file, has more than `most` bytes, or cannot be read.
   std::optional<File> read(const std::string& name, int64_t most) const;
   // Creates or replaces a file. Other processes see either the old or the new content, never a part
   // of the new content. Returns false with the reason in errno if the file cannot be written.
@@ -49,7 +49,7 @@ class PrivateFolder {
     int64_t bytes = 0;  // size of the file, divided by its number of hard links
     timespec used{};    // time of the last use or change
   };
-  // Returns the regular files of the folder.
+  // Returns the regular files of the folder. Returns an empty list if the folder cannot be read.
   std::vector<Entry> list() const;
 
   const std::string& path() const { return path_; }

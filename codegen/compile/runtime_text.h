@@ -20,10 +20,10 @@ extern const std::string_view kRuntimeHeader_cpu_transpose;
 extern const std::string_view kRuntimeHeader_cpu_vector_math;
 extern const std::string_view kRuntimeHeader_cpu_math;
 
-// The kernels of heddle's own library functions and matrix products, as CUDA text. A source for
-// matrix products consists of cuda_elements and cuda_product. A source for library functions
-// consists of cuda_elements, cuda_lines, cuda_keys, cuda_sort, cuda_select and cuda_library, in
-// this order.
+// The kernels of heddle's own library functions (such as cumsum and argsort) and matrix products,
+// as CUDA text. A source for matrix products consists of cuda_elements and cuda_product. A source
+// for library functions consists of cuda_elements, cuda_lines, cuda_keys, cuda_sort, cuda_select
+// and cuda_library, in this order.
 extern const std::string_view kRuntimeHeader_cuda_elements;
 extern const std::string_view kRuntimeHeader_cuda_lines;
 extern const std::string_view kRuntimeHeader_cuda_keys;
@@ -32,9 +32,11 @@ extern const std::string_view kRuntimeHeader_cuda_select;
 extern const std::string_view kRuntimeHeader_cuda_library;
 extern const std::string_view kRuntimeHeader_cuda_product;
 
-// Returns the text that must precede the text of a generated kernel: types and memory accesses,
-// then the functions of the ops. For CUDA, the functions that need the device come first, and the
-// joint reductions come last.
+// Returns the text that must precede the text of a generated kernel. It contains, in this order:
+// - Cuda: the functions that need the device; types and loads and stores of elements; loads and
+//   stores of vectors; the functions of the ops; the joint reductions (codegen/plan/joint.h).
+// - Cpp: types and memory accesses; math functions that the compiler can vectorize; transposes; the
+//   functions of the ops.
 inline std::string runtimeHeader(Target target) {
   const bool cuda = target == Target::Cuda;
   std::string text(cuda ? kRuntimeHeader_cuda_device : kRuntimeHeader_cpu_runtime);

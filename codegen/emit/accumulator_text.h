@@ -33,9 +33,9 @@ std::string accumulateText(const Body& body, const Accumulator& a, const std::st
 // Returns the expression of member `m` of a state. The only member of an ordinary state is the
 // state itself.
 std::string memberText(const Accumulator& a, const std::string& state, size_t m);
-// Returns the expression of the result of `a` from the final state. If `a` is the second reduction
-// of a joint pair, `state` belongs to `a.first`, and `center` is the expression of
-// JointReductions::center ("" if there is none).
+// Returns the expression of the result of the reduction `a`. `state` is the expression of its final
+// state. If `a` is the second reduction of a joint pair, `state` belongs to `a.first`, and `center`
+// is the expression of JointReductions::center ("" if there is none).
 std::string resultText(const Accumulator& a, const std::string& state, const std::string& center);
 
 // Returns whether the loop first collects elements in an array. One call of hd::add() or

@@ -174,7 +174,7 @@ class CppEmitter {
   }
 
   // Writes text that reduces each item into the arrays `part`, and then combines `part` with the
-  // arrays `total`. Rounding errors therefore grow slowly (kBlockItems). GCC vectorizes the first
+  // arrays `total`, so that rounding errors grow slowly (see kBlockItems). GCC vectorizes the first
   // loop over an item. The second loop handles the remaining elements.
   void emitInner() {
     writeRange();

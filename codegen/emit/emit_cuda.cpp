@@ -181,8 +181,8 @@ class CudaEmitter {
     return leaves;
   }
 
-  // Writes the loop over all lanes of item `slot`. The loop writes outputs to the arrays `out`, and
-  // combines elements with the accumulators or collects them in the arrays `values`.
+  // Writes the loop over all lanes of item `slot`. The loop writes outputs to the arrays `out`. It
+  // combines elements with the accumulators, or collects them in the arrays `values` (JointValues).
   void writeLoopLanes(const char* slot) {
     const Body& body = computation().loop;
     declareStores(body, "out");
@@ -214,8 +214,9 @@ class CudaEmitter {
         "for (Index first = (Index){1} * {0} + hd::thread(); first < kept_items; "
         "first += (Index){2} * {0}) {{",
         step, is_part_ ? "block" : "hd::block()", is_part_ ? "blocks" : "hd::blocks()"));
-    // The kernel loads the vectors of all items before the first store. The compiler could not move
-    // a load before a store, because both might access the same address.
+    // In each step of the loop, a thread loads the vectors of all its items before it stores the
+    // first result. The compiler could not move a load before a store, because both might access
+    // the same address.
     declareBuffers(computation().loop, "in", s_.unroll);
     declareWindows();
     auto openItem = [&] {
@@ -238,8 +239,8 @@ class CudaEmitter {
     out_.close();
   }
 
-  // Writes the variables that say for which kept item this thread reduces elements, and which share
-  // of the reduced items belongs to the thread.
+  // Writes the variables that say for which kept item this thread reduces elements (`kept`), and
+  // which share of the reduced items belongs to the thread (`share`).
   void writeThreadRoles() {
     int32_t columns = s_.block / s_.reduce_threads;
     if (inner_) {
@@ -353,7 +354,7 @@ class CudaEmitter {
   const bool is_part_;
   const Schedule& s_;
   bool inner_;
-  Windows windows_;  // the windows of the loop body
+  Windows windows_;  // the windows of the loop body (codegen/emit/windows.h)
   TextWriter out_;
   LoopCombiner combiner_;
   JointValues joint_;

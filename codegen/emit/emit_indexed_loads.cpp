@@ -1,4 +1,4 @@
-// Writes the text of indices, and of loads at computed indices.
+// Functions of codegen/emit/kernel_text.h: the text of indices, and of loads at computed indices.
 #include <algorithm>
 
 #include "codegen/emit/kernel_text.h"
@@ -85,7 +85,7 @@ std::string loadAtText(TextWriter& out, const Body& body, NodeId id, const Kerne
   if (!inside_whole.empty()) {
     // If the element belongs to the shard of another rank, the load gives `nothing`. A later sum
     // over the ranks then gives the element. For floats, `nothing` is -0.0, because x + -0.0 has
-    // the bits of x for every x, but -0.0 + 0.0 is 0.0.
+    // the bits of x for every number x. With 0.0, the sum for x = -0.0 would be 0.0.
     const Scalar nothing = isFloat(node.dtype) ? Scalar(-0.0) : Scalar(int64_t{0});
     otherwise = fmt::format("({} ? ({}){} : {})", inside_whole, value_type,
                             literalText(nothing, node.dtype), otherwise);

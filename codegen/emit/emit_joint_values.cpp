@@ -4,8 +4,8 @@
 
 namespace heddle::codegen {
 
-// An item before the last one of a step is incomplete only if several axes are reduced. With one
-// reduced axis, only the last item of the row is incomplete.
+// An item before the last one of a step can be incomplete only if several axes are reduced. With
+// one reduced axis, only the last item of the row can be incomplete.
 JointValues::JointValues(TextWriter& out, const LoopNest& nest)
     : out_(out),
       s_(nest.schedule),

@@ -10,8 +10,9 @@ namespace heddle::codegen {
 //
 // A *step* of the loop computes the items (codegen/plan/schedule.h) that a thread loads at once.
 // The arrays hold the elements of all items of a step, one item after another. The variable `valid`
-// counts these elements. If an item before the last one of a step may have fewer elements than
-// lanes, the elements would have gaps. The arrays then hold the elements of one item only.
+// counts these elements. Exception: if an item before the last one of a step may have fewer
+// elements than lanes, such arrays would have gaps. The arrays then hold the elements of one item
+// only.
 class JointValues {
  public:
   JointValues(TextWriter& out, const LoopNest& nest);

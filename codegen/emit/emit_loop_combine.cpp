@@ -39,8 +39,8 @@ void LoopCombiner::lanes(AccumulatorId a) {
                         combineText(accumulator(a), into, fmt::format("acc{}[i]", a))));
 }
 
-// Combines acc[0] of all threads of a row into acc[0] of share 0. If the threads belong to several
-// warps, the warps exchange their states through shared memory.
+// Combines acc[0] of all threads of a row into acc[0] of the thread with share 0. If the threads
+// belong to several warps, the warps exchange their states through shared memory.
 void LoopCombiner::row(AccumulatorId a) {
   const Accumulator& acc = accumulator(a);
   const std::string into = fmt::format("acc{}[0]", a);
@@ -73,7 +73,7 @@ void LoopCombiner::columns() {
   for (AccumulatorId a : withState(nest_.computation.accumulators)) column(a);
 }
 
-// Combines acc[lane] of all threads of a column into acc[lane] of share 0.
+// Combines acc[lane] of all threads of a column into acc[lane] of the thread with share 0.
 void LoopCombiner::column(AccumulatorId a) {
   const Accumulator& acc = accumulator(a);
   const int32_t columns = s_.block / s_.reduce_threads;
