@@ -22,9 +22,9 @@ struct Candidate {
 };
 
 // Returns the candidates of a segment. The first one is what planKernel() returns without a choice;
-// fixed rules choose it from the sizes. Most others differ in one parameter from the first one, or
-// have another family. The order of the candidates does not depend on the time model
-// (codegen/bind/time_model.h). The families are:
+// fixed rules choose it from sizes, strides and alignments. Most others differ in one parameter
+// from the first one, or have another family. The order of the candidates does not depend on the
+// time model (codegen/bind/time_model.h). The families are:
 //   loops     loops that pass over the elements once (codegen/plan/schedule.h)
 //   rows      a kernel passes over each row, or each bundle of rows, once or several times, and
 //             holds the row if it fits (codegen/families/rows.h)

@@ -18,7 +18,7 @@ struct EntryNumbers {
   Space space;
   Schedule schedule;
   int64_t reduced_count = 1;  // number of elements that an average combines
-  int64_t squares = 0;        // as FrameNumbers::squares: number of squares, or 0
+  int64_t squares = 0;        // number of squares; 0: the entry has none
   // Members of LaunchStage with the same names. `grid` counts only the blocks or tiles of the
   // entry.
   int64_t grid = 1;

@@ -33,8 +33,8 @@ extern const std::string_view kRuntimeHeader_cuda_library;
 extern const std::string_view kRuntimeHeader_cuda_product;
 
 // Returns the text that must precede the text of a generated kernel. It contains, in this order:
-// - Cuda: the functions that need the device; types and loads and stores of elements; loads and
-//   stores of vectors; the functions of the ops; the joint reductions (codegen/plan/joint.h).
+// - Cuda: the functions that need the device; types, and accesses to single elements; accesses to
+//   vectors; the functions of the ops; the joint reductions (codegen/plan/joint.h).
 // - Cpp: types and memory accesses; math functions that the compiler can vectorize; transposes; the
 //   functions of the ops.
 inline std::string runtimeHeader(Target target) {

@@ -17,9 +17,9 @@ class JointValues {
  public:
   JointValues(TextWriter& out, const LoopNest& nest);
 
-  // Declares the arrays for one step, if they hold the elements of a step.
+  // Writes the declarations of the arrays for one step, if they hold the elements of a step.
   void beginStep();
-  // Declares the arrays for one item, if they hold the elements of one item.
+  // Writes the declarations of the arrays for one item, if they hold the elements of one item.
   void beginItem();
   // Returns the expression of the array entry for one element: the element in lane `lane` (a
   // variable of the text) of item `slot` of the step. Requires addsTogether() of the accumulator.
