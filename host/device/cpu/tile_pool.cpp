@@ -11,7 +11,7 @@
 namespace heddle::host {
 namespace {
 
-// The tiles of a job are split into about this number of parts per thread, if there are enough
+// The tiles of a job are split into at least this number of parts per thread, if there are enough
 // tiles. Several parts per thread balance the load if tiles have different costs.
 constexpr int64_t kPartsPerThread = 4;
 // The size of the blocks that the pool keeps for asio's queue, in bytes. A block is large enough
@@ -28,7 +28,7 @@ struct TilePool::Job {
   int64_t part = 1;                  // tiles per part
   std::atomic<int64_t> next{0};      // first tile that no thread has taken
   std::atomic<int64_t> finished{0};  // number of finished tiles
-  std::atomic<int> holders{0};       // the thread in run() and the helpers that have not finished
+  std::atomic<int> holders{0};       // 1 for the thread in run(), plus the unfinished helpers
   std::atomic<bool> failed{false};
   // Only the thread that sets `failed` writes the error, and does so before it adds to `finished`.
   // The thread that waits for `finished` may therefore read the error without a lock.
