@@ -26,12 +26,14 @@ struct CompileOptions {
 // Compiles a fusion to a host program, the list of instructions that every rank executes. The
 // compilation has four stages:
 // 1. Passes on the fusion choose, for example, the shardings.
-// 2. Segmentation splits the fusion into groups of expressions. Each group becomes a kernel, a
-//    library call, a collective, a view, or a tensor into which other groups write their results.
-// 3. Lowering translates each group to instructions.
+// 2. Segmentation splits the fusion into segments (groups of expressions). Each segment becomes a
+//    kernel, a library call, a collective, a view, or a cat (a tensor into which other segments
+//    write their results).
+// 3. Lowering translates each segment to instructions.
 // 4. Passes on the program add, for example, streams and synchronization.
 // An input of the fusion may state its memory order and which axes are contiguous
-// (Layout::Observed). The program then accepts only tensors with this layout for that input.
+// (Layout::Observed). The program then accepts only tensors whose strides fit this layout for that
+// input.
 // `job_size` is the number of ranks of the job. If an axis of a mesh has no declared size,
 // `job_size` decides its size.
 // Ranks that pass equal arguments get equal programs.

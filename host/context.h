@@ -23,8 +23,9 @@ struct Context {
   // Caches compiled kernels. nullptr: each Executable creates a cache in the default folder. A
   // FusionExecutor creates one for all its programs.
   codegen::ImageCache* images = nullptr;
-  // Options of the job monitor, for example its deadline. The first Executable of the World creates
-  // the monitor with these options. The options of later Executables have no effect.
+  // Options of the job monitor, for example its deadline. The first Executable or FusionExecutor
+  // that uses the World creates the monitor with these options. The options of later ones have no
+  // effect.
   comm::JobMonitorOptions monitor_options = {};
 };
 

@@ -14,8 +14,8 @@ int64_t nextNumber() {
   return ++last;
 }
 
-// The first character of the symbols that stand for loop indices. In the text form, no symbol
-// starts with this character.
+// The first character of the symbols that stand for loop indices (State::Loop). No symbol of a
+// parsed program starts with this character.
 constexpr char kLoopMark = '#';
 
 }  // namespace

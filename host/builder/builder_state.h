@@ -20,9 +20,9 @@ namespace heddle::host {
 struct ProgramBuilder::State {
   State();
 
-  // The scope of a loop, branch, group or `on`. The destructor ends the loops, groups and `on`
-  // restrictions that began in the scope. If a body throws, keep() is not called. The destructor
-  // then also removes all instructions of the scope.
+  // The scope of a loop, branch, group or `on`. The destructor restores the values that `loops`,
+  // `on` and `in_group` had in the constructor. If a body throws, keep() is not called. The
+  // destructor then also removes all instructions of the scope.
   class Scope {
    public:
     explicit Scope(State& state);
@@ -46,10 +46,12 @@ struct ProgramBuilder::State {
   static void refuse(const std::string& declaration, const std::string& violation) {
     HEDDLE_USER_CHECK(violation.empty(), "{}: {}", declaration, violation);
   }
-  // Checks and appends a slot. Errors begin with `declaration`.
+  // Checks a slot and appends it to the program, with resolved() sizes. Errors begin with
+  // `declaration`.
   SlotRef declare(const std::string& declaration, Slot slot);
-  // Replaces the meshes of a kernel by all meshes of the program. Throws UserError if the kernel
-  // has a mesh for which the program has no equal mesh with the same name.
+  // Replaces the meshes of a kernel by all meshes of the program, and changes the MeshIds in its
+  // shardings accordingly. Throws UserError if the kernel has a mesh for which the program has no
+  // equal mesh with the same name.
   void adoptMeshes(const std::string& declaration, Fusion& segment) const;
 
   // --- references ------------------------------------------------------------------------------
@@ -69,7 +71,8 @@ struct ProgramBuilder::State {
     return ref.id_;
   }
   std::vector<SlotId> ids(const Slots& slots) const;
-  // Returns the id of the token. Without a token, adds one with a default name.
+  // Returns the id of `token`. If it is nullopt, adds a token with a default name and returns its
+  // id.
   TokenId tokenOr(const std::optional<TokenRef>& token);
   // Appends a name that is not yet in the list: the prefix and a number. Returns the id of the
   // name.
@@ -84,13 +87,14 @@ struct ProgramBuilder::State {
 
   // --- instructions ----------------------------------------------------------------------------
 
-  // Appends the instruction that `make` returns.
+  // Checks and appends an instruction without bodies. `make` returns it, for example as an
+  // Allocate.
   template <class Make>
   void append(const Make& make) {
     close(checked(make));
   }
-  // Creates an instruction with `make`, resolves its sizes, and makes the checks that need no other
-  // instruction. Counts the instruction in next_index.
+  // Creates an instruction with `make`, calls resolve(), makes the checks that need no other
+  // instruction, and increments next_index. Does not append the instruction.
   template <class Make>
   Instruction checked(const Make& make) {
     using Made = std::invoke_result_t<Make>;
@@ -107,15 +111,19 @@ struct ProgramBuilder::State {
     ++next_index;
     return x;
   }
-  // Appends an instruction. Its bodies, if it has any, must be complete.
+  // Appends an instruction that checked() has returned. Its bodies, if it has any, must be
+  // complete.
   void close(Instruction x) { open.back().push_back(std::move(x)); }
   template <class Transfer>
   TokenRef transfer(SlotRef slot, const Size& peer, const TransferOptions& options);
   void branch(const std::function<Predicate()>& predicate, const Body& then_body,
               const Body& else_body);
-  // Adds `callee` to the programs that this program calls, unless it is one of them.
+  // Adds `callee` to Program::callees, unless the list contains an equal program. Throws UserError
+  // if the list contains a different program with the same name.
   void addCallee(const Program& callee);
-  // Calls `body` and returns the instructions that it appends. A Scope must exist during the call.
+  // Calls `body` and returns the instructions that it appends. An empty `body` appends none. Sets
+  // `on` to kNoMesh. A Scope must exist during the call: its destructor restores `on`, and also
+  // `open` if `body` throws.
   std::vector<Instruction> collect(const Body& body);
 
   // --- loop indices ----------------------------------------------------------------------------
@@ -134,17 +142,20 @@ struct ProgramBuilder::State {
   // Replaces the sizes of an instruction, but not those in its bodies, by their resolved() forms.
   void resolve(Instruction& x) const;
   static bool hasLoopIndex(const Size& size);
-  // Returns a name for a loop index (i, j, ...) that is neither in `loops` nor in `size_symbols`.
+  // Returns a name for a loop index (i, j, k, i1, i2, ...) that is neither in `loops` nor in
+  // `size_symbols`.
   std::string unusedIndex() const;
 
   Program program;
   const int64_t number;  // number of this builder, unique in the process
   DeclaredNames names;
-  std::set<std::string> size_symbols;          // symbols of input sizes and of defaults
-  std::vector<std::vector<Instruction>> open;  // the bodies around the next instruction
-  std::vector<Loop> loops;                     // the loops around the next instruction
-  MeshId on = kNoMesh;                         // Instruction::on of the next instruction
-  bool in_group = false;
+  std::set<std::string> size_symbols;  // symbols of input sizes and of defaults
+  // The bodies around the next instruction, outermost first. The first one is the body of the
+  // program.
+  std::vector<std::vector<Instruction>> open;
+  std::vector<Loop> loops;  // the loops around the next instruction
+  MeshId on = kNoMesh;      // Instruction::on of the next instruction
+  bool in_group = false;    // true: the next instruction is inside a group
   InstructionIndex next_index = 0;
 
  private:

@@ -18,7 +18,8 @@ TensorView tensorView(DType dtype, std::vector<Size> sizes) {
   return view;
 }
 
-// Returns the slot of a declared tensor. Throws UserError if the type is not legal.
+// Returns the slot of a declared tensor. Throws UserError if the type is not legal. `of` says
+// whether the tensor is an input of the program.
 Slot tensorSlot(const std::string& declaration, std::string name, TensorType type,
                 const Meshes& meshes, OrderOf of) {
   const std::string why = typeViolation(type.tensor, meshes, of);
@@ -61,7 +62,7 @@ Program ProgramBuilder::build() && {
   HEDDLE_USER_CHECK(s.open.size() == 1 && !s.in_group && !s.on.valid(),
                     "program {}: build() is called inside of a body", s.program.name);
   s.program.body = std::move(s.open.front());
-  // The builder gives its state away before verifyStructure(), so it is unusable even if
+  // The state is taken from the builder before the check, so the builder is unusable even if
   // verifyStructure() throws.
   const std::unique_ptr<State> built = std::move(state_);
   verifyStructure(built->program);

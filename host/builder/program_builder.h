@@ -36,8 +36,9 @@ using EventRef = Ref<EventId>;
 using KernelRef = Ref<KernelId>;
 using MeshRef = Ref<MeshId>;
 
-// The index of a loop. Sizes may contain it, as in Size::mod(i + 1, 2). Outside of the body of the
-// loop, the functions of the builder throw UserError for a size with this index.
+// The index of a loop. The sizes of instructions may contain it, as in Size::mod(i + 1, 2), and so
+// may the sizes of slots that are declared in the body. The sizes of kernels may not. Outside of
+// the body of the loop, the functions of the builder throw UserError for a size with this index.
 using Index = Size;
 
 // The type of a tensor slot, such as `f32[t, h] shard(@m, 0: x) alloc=[ceildiv(t, 2), h]`. To give
@@ -79,14 +80,15 @@ template <class Value>
 concept IsNoSize = std::floating_point<Value> || std::same_as<Value, bool>;
 
 // Builds a host program (host/program/program.h). docs/host_instructions.md describes the
-// declarations and instructions. The comment of a function shows the declaration or the instruction
-// that it adds, in text form.
+// declarations and instructions. The comment of a function shows what it adds or returns in text
+// form: a declaration, an instruction, or a part of one.
 //
-// Errors:  UserError. The parser (host/text/program_text.h) reports the same errors in the same
-//          words. Where the parser names a line, the builder names the declaration or the
-//          instruction: "slot %y: ...", "instruction 3 `...`: ...". A function throws if its
-//          operands are wrong. build() throws for errors that only the complete program shows. The
-//          builder does not search for races; verify() (host/verify/verify.h) and Executable do.
+// Errors:  UserError. A function throws if its operands are wrong. build() throws for errors that
+//          only the complete program shows. If the text of the program would have the same error,
+//          the parser (host/text/program_text.h) uses the same words. It names the line, and the
+//          builder names the declaration or the instruction: "slot %y: ...", "instruction 3 `...`:
+//          ...". The builder does not search for races; verify() (host/verify/verify.h) and
+//          Executable do.
 // Names:   all slots must have different names. The same holds for kernels, meshes, tokens and
 //          events. Tokens, events and loop indices have default names.
 // Streams: by default, an instruction is on stream 0, the stream of the caller.
@@ -144,8 +146,11 @@ class ProgramBuilder {
   void guardEqual(const Size& a, const Size& b, std::string text);
   // guard a <= b "text"
   void guardAtMost(const Size& a, const Size& b, std::string text);
-  // $t and !e. These functions are needed only for a token or event that is used before its first
-  // post or record, or that several instructions post or record.
+  // $t and !e
+  // These functions declare a token or event with a name of the caller's choice. They are needed
+  // only if an instruction waits for it before the first post or record in the text, as in a loop
+  // that waits for the previous iteration. All other instructions can use the Ref that the first
+  // post or record has returned.
   TokenRef token(std::string name);
   EventRef event(std::string name);
 
@@ -165,7 +170,7 @@ class ProgramBuilder {
   static Size ranks() { return Size("ranks"); }
 
   // --- memory, views and values on the host ----------------------------------------------------
-  // A function with a parameter `out` defines this slot and returns it.
+  // In this section, a function with a parameter `out` defines this slot and returns it.
 
   // %y = allocate reuse=(%x, %t) stream=0
   SlotRef allocate(SlotRef out, StreamId stream = kCallerStream, const Slots& reuse = {});
@@ -200,7 +205,7 @@ class ProgramBuilder {
   void print(SlotRef slot, StreamId stream = kCallerStream);
 
   // --- communication ---------------------------------------------------------------------------
-  // Each function returns the token of the post.
+  // Each function returns the token of the operation that it posts.
 
   // $t = communicate allreduce %a -> %b team=@m[x] op=sum stream=1
   TokenRef communicate(comm::CollectiveKind kind, SlotRef in, SlotRef out,
@@ -230,7 +235,8 @@ class ProgramBuilder {
   void waitEvent(EventRef event, StreamId stream = kCallerStream);
 
   // --- control flow ----------------------------------------------------------------------------
-  // Each function calls each body once.
+  // A body is a function that appends instructions. It is called once, also if it is the body of a
+  // loop.
 
   // for i in 0 .. n { }
   void loop(const Size& stop, const LoopBody& body) { loop(0, stop, body); }
@@ -245,8 +251,8 @@ class ProgramBuilder {
   // on @m: free %y
   // Only the ranks of the mesh execute the instructions of the body. The function sets
   // Instruction::on of these instructions, but not of the instructions inside loops and branches: a
-  // rank that skips a loop skips its instructions too. The body must not call on(), except inside a
-  // loop or branch.
+  // rank that skips a loop also skips the instructions in the body of the loop. The body must not
+  // call on(), except inside a loop or branch.
   void on(MeshRef mesh, const Body& body);
   // call @other(%a) -> (%b)
   // The builder keeps a copy of the called program.

@@ -15,7 +15,7 @@ constexpr int64_t kWidthStep = 8;
 constexpr int64_t kMostWidth = 128;
 constexpr int64_t kKeyTile = 128;
 constexpr int64_t kVersionOfBackward = 91400;      // the first version that was tested
-constexpr int64_t kVersionOfPartialTiles = 91501;  // the first that stops reading at the last key
+constexpr int64_t kVersionOfPartialTiles = 91501;  // the first that reads no memory after the keys
 
 // Returns the value of a size, or nullopt if `sizes` lacks one of its symbols.
 std::optional<int64_t> valueOf(const Size& size, const SizeBindings& sizes) {
@@ -162,8 +162,8 @@ std::vector<int64_t> decidingSizes(const Fusion& fusion, const Attention& attent
   std::vector<int64_t> result;
   if (attention.q == kNoValue || attention.v == kNoValue) return result;
   const auto value = [&](const Size& size) { return size.evaluate(lookupIn(sizes)); };
-  // The result says which conditions of whyNotSizes() are true. It does not contain the sizes
-  // themselves, so most new sizes do not change it.
+  // The result contains only what the conditions of whyNotSizes() need, for example whether the
+  // number of keys is a multiple of kKeyTile. Most new sizes therefore do not change it.
   for (ValueId id : {attention.q, attention.v}) {
     result.push_back(whyNotWidth(value(widthOf(fusion, id))).empty() ? 1 : 0);
   }

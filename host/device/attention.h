@@ -29,12 +29,13 @@ namespace heddle::host {
 // - cuDNN: the error of an element of o is at most 2 u max|v|.
 // - The ops: the error of an element of o is at most u times the magnitude of the element.
 // - Both bounds require that the scores are in the range of f32.
-// - Both methods also round the scores. Let w be the width of q, the number of its columns. Both
-//   bounds then increase by w 2^-22 times the largest product of a row of q and a row of k.
+// - Both methods also round the scores. Let w be the width of q, the number of its columns. Let s
+//   be the largest value of |scale| sum_x |q_ix k_jx|, for row i of q and row j of k. Both bounds
+//   then increase by w 2^-22 s max|v|.
 // - If all scores of a row overflow to -inf, the ops return 0. The result of cuDNN is unspecified.
 //
-// Grouped-query attention. Several heads of q share one head of k and v. Only the forward pass
-// supports this: the plan copies k and v to its workspace and repeats each head.
+// Grouped-query attention. Several heads of q share one head of k and v. Only calls of the forward
+// pass support this: the plan copies k and v to its workspace and repeats each head.
 //
 // Log-sums. The log-sums are the log-sum-exps of the rows of scores. The backward pass needs o and
 // the log-sums. If the forward pass is a cuDNN call of the same program, it stores its log-sums,
@@ -60,8 +61,9 @@ namespace heddle::host {
 // overflow of scores have the same effects as in the forward pass.
 //
 // Determinism. Equal operands give equal bits, because heddle gives cuDNN a graph that needs no
-// atomic additions. This costs memory: cuDNN stores ds of all heads, with 2 bytes per element of
-// [batch..., queries, keys]. The ops store several tensors of this size, with 4 bytes per element.
+// atomic additions. This costs memory: cuDNN stores ds of all heads, a tensor [batch..., queries,
+// keys] with 2 bytes per element. The ops store several tensors with these axes and 4 bytes per
+// element.
 
 // Describes a call of the forward pass: the sizes and strides of each operand on this rank. An
 // operand has up to two batch axes (usually batch and heads), then an axis of tokens and an axis of
@@ -104,8 +106,8 @@ class PreparedAttention {
  public:
   // The addresses of a call.
   struct Memory {
-    // The tensors of the spec, in the order of the members of the spec. An optional member that is
-    // nullopt takes no element of this array.
+    // The addresses of the tensors of the spec, in the order of the members of the spec. An
+    // optional member that is nullopt takes no element of this array.
     std::array<void*, 9> operands{};
     void* workspace = nullptr;  // workspaceBytes() bytes with 256-byte alignment
   };
@@ -119,9 +121,8 @@ class PreparedAttention {
 // areReadableLogSums() instead. If cuDNN cannot use the tensor in place, the plan
 // (host/plan/plan_attention.cpp) copies it. cuDNN can use the tensor if all of these conditions are
 // true:
-// - The width axis has stride 1, or has only one element.
-// - Every other axis with several elements has a stride that is a multiple of 16 bytes and is not
-//   0.
+// - The width axis has stride 1 or size 1.
+// - Every other axis has size 1, or a stride that is a multiple of 16 bytes and is not 0.
 // - `byte_offset`, the offset of the tensor in its allocation, is a multiple of 16.
 bool isReadable(const TensorDesc& desc, int64_t byte_offset);
 // Returns whether cuDNN can use log-sums in place. They must be dense and row-major, and
@@ -150,9 +151,9 @@ const CudnnModule* findCudnnModule(std::string& why);
 // - The number of keys is positive. In a forward pass, an unknown number of keys is assumed to be
 //   positive.
 // - For a backward pass, the numbers of tokens are known, and whyNotTokens() returns "".
-// If a condition fails because of the values of symbols, other values may allow the call. segment()
-// then puts the ops of the attention into segments that contain no other ops. All other segments
-// are therefore the same in both cases (SegmentOptions::attention_for_sizes).
+// If a condition fails only because of the values of symbols, other values may allow the call.
+// segment() then puts the ops of the attention into segments that contain no other ops. All other
+// segments are therefore the same with and without the call (SegmentOptions::attention_for_sizes).
 SegmentOptions attentionOptions(DeviceKind kind, SizeBindings sizes);
 
 // Returns a version of cuDNN as its users write it: "9.15.1" for 91501, "8.9.7" for 8907.
@@ -160,8 +161,8 @@ std::string cudnnVersionText(int64_t version);
 
 // Returns "" if heddle uses cuDNN's backward pass for these numbers of tokens, otherwise the reason
 // why it does not. heddle does not use it if there are no queries or no keys. heddle also does not
-// use the backward pass of cuDNN versions before 9.14, because it was not tested with them. heddle
-// avoids some numbers of tokens because of these errors in cuDNN:
+// use the backward pass of cuDNN versions before 9.14, because heddle was not tested with them.
+// heddle avoids some numbers of tokens because of these errors in cuDNN:
 // - The kernels process keys in tiles of 128. If the last tile is incomplete, its missing keys have
 //   score 0. The probability of a missing key is exp(0 - log-sum of the row). If all scores of a
 //   row are below about -88, this number may exceed the range of f32, and the gradient then becomes

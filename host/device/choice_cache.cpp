@@ -46,7 +46,7 @@ std::optional<std::string> ChoiceCache::find(const std::string& key) {
 void ChoiceCache::put(const std::string& key, const std::string& choice) {
   std::lock_guard lock(mutex_);
   known_[key] = choice;
-  // If the file cannot be written, only this process knows the choice.
+  // If the file cannot be written, only this object knows the choice.
   if (folder_ != nullptr) {
     folder_->write(nameOf(key), withHash(headOf(identity_, key) + choice + '\n'));
   }

@@ -20,7 +20,8 @@ namespace heddle::host {
 // - If the folder cannot be used, for example because it is not private
 //   (codegen/compile/private_folder.h), a temporary folder replaces it. The temporary folder is
 //   removed when the process ends.
-// - If a file cannot be written, only this process knows the choice, until it ends.
+// - If a file cannot be written, or if there is no temporary folder either, the choice is only in
+//   the memory of this object.
 // - The cache is thread-safe. Several processes may share the folder.
 class ChoiceCache {
  public:

@@ -91,8 +91,9 @@ void AdversarialScheduler::releaseWaiters() {
   if (std::erase_if(waiting_, passed) > 0) released_.notify_all();
 }
 
-// The loop of the worker thread. The mutex is not locked while a task runs, because a task may
-// enqueue work or release waiting threads.
+// The loop of the worker thread. The mutex is not locked while a task runs. Host threads can
+// therefore enqueue work meanwhile, and so can the destructor of a task, for example when it frees
+// memory.
 void AdversarialScheduler::serve() {
   std::vector<Entry*> fresh;
   std::vector<Entry*> begun;
@@ -134,7 +135,8 @@ bool AdversarialScheduler::runOne(std::vector<Entry*>& fresh, std::vector<Entry*
 }
 
 // A burst is a series of tasks of one stream. This function continues or starts a burst:
-// - If the current burst can continue, the function returns the stream of the burst.
+// - If the current burst can continue, the function returns the stream of the burst. It can
+//   continue if its stream is in `fresh` and burst_left_ is positive.
 // - Otherwise the function starts a burst on a random stream of `fresh` that is not starved, or on
 //   any stream of `fresh` if all of them are starved.
 // - In half of the cases, before the function starts a burst, it selects at random which streams of

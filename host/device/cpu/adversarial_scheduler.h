@@ -19,10 +19,11 @@ namespace heddle::host {
 // - The scheduler often runs many tasks of one stream in a row, and none of other streams.
 // - The scheduler delays work as long as it can. Usually it runs tasks only while a host thread
 //   waits for a point of a stream.
-// - The scheduler also runs tasks if no task has been enqueued for some time, or if very many tasks
-//   are queued. Without this rule, another rank, or a host thread that polls, could wait forever.
-// - In a process of one rank, if tasks run only while the host thread waits, the order depends only
-//   on the seed.
+// - The scheduler also runs tasks if no task has been enqueued for some time. Otherwise another
+//   rank, or a host thread that polls, could wait forever.
+// - It also runs tasks if very many tasks are queued, or if its destructor is called.
+// - In a process of one rank with one host thread, if tasks run only while this thread waits, the
+//   order depends only on the seed and on the enqueued tasks.
 // Thread-safe.
 class AdversarialScheduler {
  public:
@@ -71,7 +72,7 @@ class AdversarialScheduler {
   int64_t pending_ = 0;          // number of tasks announced by taskComes() that have not finished
   Clock::time_point last_came_;  // time of the latest taskComes()
   bool hurry_ = false;
-  bool draining_ = false;  // true: tasks run until the next taskComes()
+  bool draining_ = false;  // true: tasks run until the next taskComes(), or until none is queued
   bool stop_ = false;
 
   // Only the worker thread uses the members below.

@@ -99,8 +99,9 @@ std::vector<StreamPoint> CpuAllocator::freePoints() {
 void* CpuAllocator::allocate(int64_t bytes, Stream stream) {
   const int64_t size = classOf(bytes);
   const CpuStream& user = streams_.stream(stream);
-  // There are three attempts. The second attempt first returns free blocks to the system. The third
-  // attempt first waits until the streams have passed the points at which blocks were freed.
+  // There are three attempts. The second and the third attempt first return free blocks to the
+  // system. Before that, the third attempt waits until the streams have passed the points at which
+  // the blocks were freed.
   for (int attempt = 0; attempt < 3; ++attempt) {
     if (attempt == 2) {
       for (const StreamPoint& point : freePoints()) point.stream->wait(point.tasks);

@@ -18,8 +18,8 @@ class StreamTable {
   virtual CpuStream& stream(Stream handle) = 0;
 };
 
-// The memory pool of a CPU device. A freed block is used again for later allocations of the same
-// size class (classOf()). An allocation on the stream on which the block was freed may get the
+// The memory pool of a CPU device. A freed block can be used again for later allocations of the
+// same size class (classOf()). An allocation on the stream on which the block was freed may get the
 // block at once. An allocation on a different stream may get the block only when the first stream
 // has completed all work that was enqueued there before the free.
 class CpuAllocator : public Allocator {

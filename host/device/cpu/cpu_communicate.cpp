@@ -11,7 +11,8 @@ namespace {
 static_assert(std::is_trivially_copyable_v<comm::Operation>);
 static_assert(sizeof(comm::Operation) % alignof(int64_t) == 0);
 
-// Returns the operations, followed by their lists of counts, in a buffer of the stream.
+// Returns the operations, followed by their lists of counts, in a buffer of the stream. The copied
+// operations refer to the copied lists.
 std::vector<std::byte> packed(std::span<const comm::Operation> group, CpuStream& stream) {
   std::vector<std::byte> bytes = stream.buffer(group.data(), group.size_bytes());
   size_t lists = 0;
@@ -66,8 +67,8 @@ class CommunicateTask : public TaskBody {
 
   // A posted group must be awaited, because the transport uses its buffers. When the job has
   // failed, World::interrupt() ends this wait: test() then throws. A group that is not posted yet
-  // still waits until all earlier groups are posted, and then increases `posted`. Otherwise later
-  // groups would wait forever.
+  // still waits until all earlier groups are posted or skipped, and then increases `posted`.
+  // Otherwise later groups would wait forever.
   bool skip() override {
     if (posted_) return poll();
     std::lock_guard lock(order_->mutex);

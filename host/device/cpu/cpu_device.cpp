@@ -55,7 +55,8 @@ class LaunchTask : public TaskBody {
   CpuStream& stream_;
 };
 
-// A task that ends once a point of another stream is passed.
+// A task that begins once a point of another stream is passed (waitsFor()), and then does nothing.
+// It delays the later tasks of its stream.
 class WaitTask : public TaskBody {
  public:
   explicit WaitTask(const StreamPoint& point) : point_(point) {}
@@ -81,8 +82,8 @@ struct CpuKernel {
   CpuKernelFunction function = nullptr;
 };
 
-// Owns the streams of a device. Does not delete a destroyed stream, because stream points refer to
-// it. A later createStream() returns this stream again.
+// Owns the streams of a device. Does not delete a destroyed stream, because a StreamPoint may refer
+// to it. A later createStream() returns this stream again.
 class CpuStreams : public StreamTable {
  public:
   explicit CpuStreams(std::optional<uint64_t> seed) {
@@ -116,7 +117,7 @@ class CpuStreams : public StreamTable {
   static void waitFor(const StreamPoint& point) {
     if (point.stream != nullptr) point.stream->wait(point.tasks);
   }
-  // Notifies the scheduler that a host thread polls, or that another rank waits for this rank.
+  // Notifies the scheduler that a host thread polls, or that another rank may wait for this rank.
   void hurry() {
     if (scheduler_) scheduler_->hurry();
   }

@@ -10,7 +10,7 @@ namespace heddle::host {
 
 // The library that multiplies matrices of floats, except f64. OpenBLAS always multiplies f64.
 // - Any: the library that the environment variable HEDDLE_CPU_MATMUL names (onednn or openblas). If
-//   the variable is not set: oneDNN if it can be loaded, and otherwise OpenBLAS.
+//   the variable is not set or is empty: oneDNN if it can be loaded, and otherwise OpenBLAS.
 enum class CpuMatmulLibrary : uint8_t { Any, OneDnn, OpenBlas };
 
 struct CpuOptions {
@@ -29,7 +29,8 @@ struct CpuOptions {
 // Creates a device that consists of the CPU and host memory. Throws UserError in these cases:
 // - CpuOptions::matmul (or HEDDLE_CPU_MATMUL, if `matmul` is Any) requests oneDNN, and oneDNN
 //   cannot be loaded.
-// - `matmul` is Any, and HEDDLE_CPU_MATMUL has a value that is neither onednn nor openblas.
+// - `matmul` is Any, and HEDDLE_CPU_MATMUL has a value other than onednn, openblas or the empty
+//   text.
 // - The system cannot start the threads.
 std::unique_ptr<Device> makeCpuDevice(const CpuOptions& options = {});
 

@@ -206,7 +206,8 @@ struct LongKey {
 };
 
 // Sorts keys together with their indices. Equal keys are ordered by index, so the sort is stable. A
-// key of 32 bits and its index form one integer of 64 bits.
+// key of 32 bits and its index form one integer of 64 bits. If the result has fewer elements than
+// the input, the function sorts and stores only the first ones.
 template <class E>
 void argsortLine(const Work& work, int64_t in_at, int64_t out_at, std::byte* scratch) {
   const auto* in = static_cast<const typename E::Stored*>(work.call.in[0]) + in_at;
@@ -247,10 +248,10 @@ int64_t indexAt(const void* index, bool narrow, int64_t at) {
 }
 
 // Computes sums[target][lane] in the workspace; a target is an index along the axis of the result.
-// Each sum begins with the element of the tensor. Then the function goes through the source
-// elements in their order along the axis, and adds each one to the sum of its target. If `kAdds` is
-// false, a source element replaces the sum instead. The function stores the sums at the end, so it
-// rounds each sum once.
+// Each sum begins with the element of the first input at the target. Then the function goes through
+// the source elements in their order along the axis, and adds each one to the sum of its target. If
+// `kAdds` is false, a source element replaces the sum instead. The function stores the sums at the
+// end, so it rounds each sum once.
 template <class E, bool kAdds>
 void scatterBlock(const Work& work, const Block& block, std::byte* scratch) {
   using Stored = typename E::Stored;

@@ -48,8 +48,8 @@ void blas(const Operand<double>& a, const Operand<double>& b, double beta, doubl
               static_cast<blasint>(ldc));
 }
 
-// Does the same as multiplyBlock(), with oneDNN. The threads of the pool compute parts of the
-// result.
+// Computes multiplyBlock() (below) for floats with oneDNN. The threads of the pool compute parts of
+// the result.
 void multiplyParts(const MatmulLibrary& library, TilePool& pool, const Operand<float>& a,
                    const Operand<float>& b, bool adds, float* c, int64_t ldc, int64_t m, int64_t n,
                    int64_t k) {
@@ -266,8 +266,8 @@ void useMultiplication(const MatmulShape& shape, const MatmulLibrary* library, c
 CpuMatmul::CpuMatmul(MatmulShape shape, const matmul::MatmulLibrary* library, int threads)
     : shape_(std::move(shape)), library_(library) {
   if (shape_.m == 0 || shape_.n == 0 || shape_.batches() == 0) return;
-  // If the columns of c are dense and there is no bias, the transposed matrix product is computed,
-  // because it can write c in place.
+  // If only the columns of c are dense and there is no bias, the transposed matrix product is
+  // computed, because its result has dense rows.
   const MatrixLayout layout = layoutOf(shape_.m, shape_.n, shape_.c);
   transposed_ = layout.fits && layout.transposed && !shape_.has_bias;
   if (transposed_) shape_ = transposed(shape_);

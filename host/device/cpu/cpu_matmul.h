@@ -23,8 +23,8 @@ namespace heddle::host {
 // - The bias and the activation are applied to the sums before the sums are rounded. Integers wrap
 //   before the activation is applied.
 // - If k is 0, every sum is empty and equals 0.
-// The threads of the pool do all other work: they convert, copy, round, apply the activation, and
-// multiply integers.
+// The threads of the pool do all work outside of the libraries: they convert, copy, round, apply
+// bias and activation, and multiply integers.
 class CpuMatmul {
  public:
   // `library` is oneDNN, or nullptr if OpenBLAS computes all floats. `threads` is the number of
@@ -36,8 +36,8 @@ class CpuMatmul {
   // the sums have f64, and at most 48 MiB otherwise. If oneDNN reads a and b in place: at most 4
   // MiB per thread for sums, and the scratch memory that oneDNN needs per thread.
   int64_t workspaceBytes() const { return workspace_bytes_; }
-  // Computes the matrix product and returns when the result is complete. Only the libraries may
-  // allocate memory in this call.
+  // Computes the matrix product and returns when the result is complete. Only the libraries and
+  // TilePool::run() may allocate memory in this call.
   void run(MatmulOperands operands, TilePool& pool) const;
 
  private:

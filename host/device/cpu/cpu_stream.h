@@ -46,7 +46,7 @@ class CpuStream {
   StreamPoint end();
   // Returns whether the first `tasks` tasks since the stream was created are done.
   bool passed(uint64_t tasks) const { return completed_.load(std::memory_order_acquire) >= tasks; }
-  // Blocks the calling thread until the first `tasks` tasks are done.
+  // Blocks the calling thread until passed(tasks) is true.
   void wait(uint64_t tasks);
 
   // Returns a buffer with a copy of the bytes. Uses memory that was passed to recycle(), if there
@@ -67,13 +67,13 @@ class CpuStream {
   AdversarialScheduler* scheduler_;
   std::mutex mutex_;
   std::condition_variable ready_;  // notified when a task was enqueued or stop_ was set
-  std::condition_variable done_;   // notified when a task has finished
+  std::condition_variable done_;   // notified when a task has finished and a thread is in wait()
   TaskQueue queue_;
   std::vector<std::vector<std::byte>> spare_;  // recycled buffers
   size_t buffers_ = 0;                         // number of buffers created so far
   uint64_t enqueued_ = 0;                      // number of tasks enqueued so far
   std::atomic<uint64_t> completed_{0};         // number of tasks finished so far
-  int waiting_ = 0;                            // number of threads in wait()
+  int waiting_ = 0;                            // number of threads that wait for done_
   bool stop_ = false;
   std::thread worker_;
 };

@@ -28,7 +28,7 @@ class TaskBody {
  public:
   virtual ~TaskBody() = default;
   // Performs the work, starts it, or checks whether it is done. Returns whether the work is done.
-  // If it is not, the stream calls poll() again. Throws if the work has failed.
+  // If it is not done, the stream calls poll() again. Throws if the work has failed.
   virtual bool poll() = 0;
   // Ends the task without doing the rest of its work. After the run has failed, the stream calls
   // skip() instead of poll(), even if poll() has started the work. Returns false if skip() must be
@@ -36,7 +36,7 @@ class TaskBody {
   virtual bool skip() { return true; }
   // Returns whether the work is a group of communication operations.
   virtual bool communicates() const { return false; }
-  // Returns the point that must be passed before the first call of poll().
+  // Returns the point that must be passed before the first call of poll() or skip().
   virtual StreamPoint waitsFor() const { return {}; }
 };
 

@@ -74,8 +74,8 @@ T sumOf(T a, T b) {
 }
 inline uint8_t sumOf(uint8_t a, uint8_t b) { return a | b; }
 
-// If `Stored` is an integer type, returns the value that x has after it is stored as `Stored`,
-// because integers wrap. Otherwise returns x. Activations are applied to the returned value.
+// Returns the value to which finishRow() applies the activation. If `Stored` is an integer type,
+// this is the value that x has after it is stored as `Stored`, where it wraps. Otherwise it is x.
 template <class Stored, class T>
 T wrapped(T x) {
   if constexpr (std::is_integral_v<Stored>) {

@@ -48,11 +48,10 @@ struct MatmulLibrary {
 // Returns the entry points of the module, or nullptr with the reason in `why`.
 const MatmulLibrary* findOneDnn(std::string& why);
 
-// Returns oneDNN, or nullptr if OpenBLAS is to compute all floats. `Any` means the library that
-// $HEDDLE_CPU_MATMUL names. If the variable is not set, `Any` means oneDNN if its module can be
-// loaded, and otherwise OpenBLAS. Throws UserError if oneDNN is requested by `wanted` or the
-// variable, and its module cannot be loaded. With `Any`, also throws UserError if the variable has
-// a value that is neither onednn nor openblas.
+// Returns oneDNN, or nullptr if OpenBLAS is to compute all floats. CpuMatmulLibrary
+// (host/device/cpu/cpu_device.h) describes `Any`. Throws UserError if oneDNN is requested by
+// `wanted`, or by HEDDLE_CPU_MATMUL with `Any`, and its module cannot be loaded. With `Any`, also
+// throws UserError if the variable has a value other than onednn, openblas or the empty text.
 const MatmulLibrary* matmulLibrary(CpuMatmulLibrary wanted);
 
 }  // namespace heddle::host::matmul

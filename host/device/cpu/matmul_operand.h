@@ -35,10 +35,10 @@ inline const float* float8Table(DType dtype) {
   return tables[dtype == DType::F8E4M3 ? 0 : 1].data();
 }
 
-// Provides blocks of an operand in a form that BLAS can read. A block stays in place if possible.
-// Otherwise at() copies the block to the memory that was passed to packTo(), with the threads of
-// the pool. If at() is called again for the block that was copied last, the block is not copied
-// again.
+// Provides blocks of an operand in a form that BLAS can read. If BLAS can read the operand in
+// place, at() returns the block in the operand. Otherwise at() copies the block to the memory that
+// was passed to packTo(), with the threads of the pool. If at() is called again for the block that
+// was copied last, the block is not copied again.
 template <class Stored, class Compute>
 class Reader {
  public:
@@ -63,8 +63,8 @@ class Reader {
   }
 
  private:
-  // Copies a block. The inner axis of the copy is the axis with the smaller stride, so that reads
-  // are dense.
+  // Copies a block. The inner axis of the copy is the axis with the smaller stride, so that
+  // successive reads are close together.
   Operand<Compute> pack(TilePool& pool, const Stored* data, int64_t rows, int64_t columns) {
     const bool by_column = matrix_.row_stride < matrix_.column_stride;
     const int64_t outer = by_column ? columns : rows;

@@ -19,19 +19,19 @@ struct PartGrid {
   int64_t parts() const { return row_parts * column_parts; }
 };
 
-// Returns the grid for which the estimated time of all batches is shortest. The grid depends only
-// on the sizes and on the number of threads, so every run computes the same parts.
+// Tries several grids and returns the one for which the estimated time of all batches is shortest.
+// The grid depends only on the arguments, so every run computes the same parts.
 inline PartGrid partGrid(int64_t batches, int64_t m, int64_t n, int64_t k, int64_t threads) {
   // Except at the end of an axis, the sizes of parts are multiples of the tiles that the kernels of
   // libraries compute.
   constexpr int64_t kRowStep = 16;
   constexpr int64_t kColumnStep = 64;
-  // A longer axis is first split into ranges of at most this length. If all ranges of rows and of
-  // columns are then divided by 4, no part has more than kMostElements elements.
+  // The longest range of rows or columns. A longer axis is first split into ranges of at most this
+  // length. If each range is then divided into 4, no part has more than kMostElements elements.
   constexpr int64_t kMostSplit = 4096;
-  // The search divides each range of rows by i and each range of columns by j. It tries all pairs
-  // with i * j up to this number, or up to 4 * threads if that is more. Because it tries i = j = 4,
-  // it always finds a grid.
+  // The search divides each range of rows into i parts and each range of columns into j parts. It
+  // tries all pairs with i * j up to this number, or up to 4 * threads if that is more. Because it
+  // tries i = j = 4, it always finds a grid.
   constexpr int64_t kLeastTried = 16;
   // Before a library computes a part, it copies the rows of a and the columns of b that the part
   // needs. Copying an element takes about as long as this number of multiplications.

@@ -16,13 +16,13 @@ namespace heddle::host::matmul {
 // PartMatmul never changes, so several threads may call run().
 class PartMatmul {
  public:
-  // Returns nullptr if oneDNN cannot compute the matrix product in this way. c must have at least
-  // one element. `shape` and `library` must outlive the result.
+  // Returns nullptr if oneDNN cannot compute the matrix product in this way, or if k is 0. c must
+  // have at least one element. `shape` and `library` must outlive the result.
   static std::unique_ptr<const PartMatmul> make(const MatmulShape& shape,
                                                 const MatmulLibrary& library, int threads);
 
-  // Returns the size for all threads: per thread, at most 4 MiB for sums, and the scratch memory
-  // that oneDNN needs.
+  // Returns the size of the workspace for all threads: per thread, at most 4 MiB for sums, and the
+  // scratch memory that oneDNN needs.
   int64_t workspaceBytes() const { return tile_bytes_ * (tile_bytes_ > 0 ? tiles_ : 0); }
   void run(const MatmulOperands& operands, TilePool& pool) const;
 

@@ -11,8 +11,8 @@
 namespace heddle::host {
 namespace {
 
-// The number of parts per thread into which the tiles of a job are split. Several parts per thread
-// balance the load if tiles have different costs.
+// The tiles of a job are split into at least this number of parts per thread, if there are enough
+// tiles. Several parts per thread balance the load if tiles have different costs.
 constexpr int64_t kPartsPerThread = 4;
 // The size of the blocks that the pool keeps for asio's queue, in bytes. A block is large enough
 // for the queue entry of one Helper. The pool does not keep blocks of more bytes.
@@ -28,7 +28,7 @@ struct TilePool::Job {
   int64_t part = 1;                  // tiles per part
   std::atomic<int64_t> next{0};      // first tile that no thread has taken
   std::atomic<int64_t> finished{0};  // number of finished tiles
-  std::atomic<int> holders{0};       // threads that may still access the job
+  std::atomic<int> holders{0};       // 1 for the thread in run(), plus the unfinished helpers
   std::atomic<bool> failed{false};
   // Only the thread that sets `failed` writes the error, and does so before it adds to `finished`.
   // The thread that waits for `finished` may therefore read the error without a lock.

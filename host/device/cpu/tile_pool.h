@@ -37,7 +37,7 @@ class TilePool {
   struct Recycler;
 
   Job* take();
-  void giveBack(Job* job);  // the caller of run() and each helper of the job call this
+  void giveBack(Job* job);  // run() and each helper of the job call this when they are done with it
   void* takeBlock(size_t bytes);
   void giveBackBlock(void* block, size_t bytes) noexcept;
   void stop() noexcept;  // ends all threads, after the queue is empty

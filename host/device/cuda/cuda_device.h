@@ -20,8 +20,8 @@
 namespace heddle::host {
 
 // Allocates from CUDA's default memory pool of a GPU. The constructor sets the pool to keep freed
-// memory. KeptBlocks keeps small freed blocks. A later allocation on the same stream can use them
-// without a call of cudaMallocAsync().
+// memory. KeptBlocks (host/device/kept_blocks.h) keeps small freed blocks. A later allocation of
+// the same rounded size on the same stream can use them without a call of cudaMallocAsync().
 class CudaAllocator : public Allocator {
  public:
   explicit CudaAllocator(int device);
@@ -48,9 +48,9 @@ class CudaAllocator : public Allocator {
 //
 // Errors:     a function that enqueues work throws if CUDA cannot enqueue it. If a kernel fails
 //             while it runs, a later call throws the error, usually synchronize(). From then on,
-//             every CUDA call returns this error. If Issue::errors contains an error, the device
-//             enqueues only the host tasks of the run. When CUDA reaches such a task, the device
-//             skips it.
+//             all CUDA calls that use the GPU return this error. If Issue::errors contains an
+//             error, the device enqueues only host tasks with this Issue, and no other work. When
+//             CUDA reaches such a task, the device skips it.
 // Host tasks: the function that is passed to hostTask() must not call CUDA, because CUDA forbids
 //             calls from a host function of a stream.
 class CudaDevice : public Device {

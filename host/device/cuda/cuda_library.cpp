@@ -8,8 +8,8 @@
 namespace heddle::host {
 namespace {
 
-// Returns the source of a part. Part 1 contains the kernels that sort keys of 32 bits, part 2 those
-// that sort keys of 64 bits, and part 0 all others.
+// Returns the source of a part. Part 1 contains the kernels that work on sort keys of 32 bits, part
+// 2 those that work on sort keys of 64 bits, and part 0 all others.
 std::string libraryText(size_t part) {
   std::string text = "#define HDL_PART " + std::to_string(part) + "\n";
   for (std::string_view header :

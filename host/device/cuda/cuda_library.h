@@ -15,9 +15,9 @@
 namespace heddle::host {
 
 // Compiles and launches the kernels of the library functions (codegen/runtime/cuda_library.h). The
-// kernels are compiled in three parts: those that sort keys of 32 bits, those that sort keys of 64
-// bits, and all others. A part is compiled when one of its kernels is needed for the first time.
-// Thread-safe.
+// kernels are compiled in three parts: those that work on sort keys of 32 bits, those that work on
+// sort keys of 64 bits, and all others. A part is compiled when one of its kernels is needed for
+// the first time. run() is thread-safe.
 class CudaLibrary {
  public:
   // Enqueues the launches of a call. The current CUDA device must be the device for which

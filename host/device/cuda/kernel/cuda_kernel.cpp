@@ -61,7 +61,8 @@ CudaKernel::~CudaKernel() {
   if (before != device_) cudaSetDevice(before);
 }
 
-// Raises the kernel's limit of dynamic shared memory. CUDA's default is too small for large blocks.
+// Raises the kernel's limit of dynamic shared memory per block to `bytes`, if it is lower. Some
+// kernels need more than CUDA's default limit.
 void CudaKernel::allowShared(int32_t bytes) {
   if (bytes <= shared_allowed_.load(std::memory_order_acquire)) return;
   std::lock_guard lock(mutex_);

@@ -23,7 +23,7 @@ class LtMatmul {
   };
 
   // For f8, the rows of a and the columns of b must be dense, and k and n must be multiples of 16.
-  // All other strides must be multiples of 16 bytes.
+  // All other strides of a, b and c must then be multiples of 16 bytes.
   LtMatmul(cublasLtHandle_t handle, const MatmulProblem& problem);
 
   // Returns up to `most` algorithms that the heuristic of cuBLASLt proposes, the most promising
@@ -31,8 +31,9 @@ class LtMatmul {
   // relu, the function leaves out algorithms that turn NaN into 0. Returns an empty list if there
   // is no suitable algorithm.
   std::vector<Algorithm> candidates(int most, size_t workspace_bytes) const;
-  // Returns the algorithm that a result of text() describes. Returns nullopt if the algorithm
-  // cannot compute this matrix product on this GPU with `workspace_bytes` bytes of workspace.
+  // Returns the algorithm that `text`, a result of text(), describes. Returns nullopt if `text` is
+  // no such result, or if the algorithm cannot compute this matrix product on this GPU with
+  // `workspace_bytes` bytes of workspace.
   std::optional<Algorithm> fromText(const std::string& text, size_t workspace_bytes) const;
   // Returns a text that identifies the algorithm.
   static std::string text(const Algorithm& algorithm);

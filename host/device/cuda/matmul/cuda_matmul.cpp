@@ -87,8 +87,9 @@ std::set<std::string> CudaMatmul::questions(const MatmulSpec& spec) const {
 }
 
 // Returns the stored choice if there is one and cuBLASLt accepts it for this problem. Otherwise
-// measures the candidates, stores the fastest one and returns it. While a CUDA graph is captured
-// from the stream, the function cannot measure, and returns "" if there is no usable choice.
+// measures the candidates, stores the fastest one and returns it. Returns "" if there are no
+// candidates. While a CUDA graph is captured from the stream, the function cannot measure, and
+// returns "" if there is no usable choice.
 std::string CudaMatmul::choose(const std::string& question, cudaStream_t stream) {
   const MatmulProblem problem = parseProblem(question);
   const LtMatmul matmul(handle_, problem);

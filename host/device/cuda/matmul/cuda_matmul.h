@@ -38,14 +38,14 @@ namespace heddle::host {
 // host/device/device.h). questions() returns the questions of a matrix product. choose() answers
 // one question: it measures the first kCandidates algorithms that the heuristic of cuBLASLt
 // proposes, and stores the fastest one in memory and on disk. A later call for the same question,
-// GPU model and cuBLASLt version returns the stored choice. For a large matrix product, the
-// measurement takes about half a second (host/device/timed_choice.h).
+// GPU model and cuBLASLt version returns the stored choice, if cuBLASLt accepts it. For a large
+// matrix product, the measurement takes about half a second (host/device/timed_choice.h).
 // - If the environment variable HEDDLE_MATMUL_TIMING is 0, questions() returns an empty set, so the
 //   caller does not call choose().
 // - While a CUDA graph is captured from the stream, choose() does not measure: it returns the
 //   stored choice, or "" if there is none.
-// - If the caller passes no choice to prepare(), prepare() uses the first proposal of the
-//   heuristic.
+// - If the caller passes no choice to prepare(), or one that cuBLASLt does not accept, prepare()
+//   uses the first proposal of the heuristic.
 class CudaMatmul {
  public:
   static constexpr int kCandidates = 16;
