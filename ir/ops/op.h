@@ -41,8 +41,8 @@ enum class OpKind : uint8_t {
 // How heddle executes the ops of a kind.
 enum class OpRole : uint8_t {
   Host,    // the host evaluates the scalar
-  Kernel,  // a kernel that heddle generates. If all operands are scalars, the host evaluates the op
-           // instead. A broadcast or expand may instead be a view
+  Kernel,  // a kernel that heddle generates. If all operands of a pointwise op are scalars, the
+           // host evaluates the op instead. A broadcast or expand may instead be a view
   Library,  // a library call
   View,     // the result refers to the memory of the operand; some reshapes need a copy
   Set,      // a view, a copy or a collective, as the shardings and layouts require
@@ -143,8 +143,8 @@ const OpDef& op(std::string_view name);
 // Returns the identity element of a reduction in `dtype`:
 //  - sum, avg: 0
 //  - prod:     1
-//  - max:      -inf for floats, the lowest value for integers
-//  - min:      inf for floats, the highest value for integers
+//  - max:      -inf for floats, the lowest value for integers, false for bool
+//  - min:      inf for floats, the highest value for integers, true for bool
 Scalar identityOf(ReduceOp op, DType dtype);
 
 // Returns the type in which heddle computes with values of `dtype`: f32 for all float types except
@@ -168,11 +168,13 @@ struct OperandType {
   OperandKind kind;
 };
 
-// Returns the common type of operands by PyTorch's rules. The category of a type is bool, integer
-// or float, in ascending order. The operands of one kind determine the common type: those with the
-// highest category, or the first such kind in OperandKind if several kinds have this category. The
-// common type is the promote() type (ir/base/dtype.h) of these operands. Exception: if scalars of a
-// float type determine it, and some operand is a tensor, the common type is f32.
+// Returns the common type of operands by PyTorch's rules:
+//  1. For each OperandKind, promote() (ir/base/dtype.h) gives the common type of the operands of
+//     this kind. If some operand is a tensor, a float type of the scalars counts as f32.
+//  2. The result is the one of these types with the highest category. The categories are bool,
+//     integer and float, in ascending order.
+//  3. If several of these types have the highest category, the result is the type of the kind that
+//     comes first in OperandKind.
 DType promoteOperands(std::span<const OperandType> operands);
 
 }  // namespace heddle
