@@ -173,7 +173,8 @@ class FusionBuilder {
   // is an error. linear rounds once, like matmul.
   ValueId linear(ValueId x, ValueId w, std::optional<ValueId> bias = std::nullopt,
                  const ProductOptions& options = {});
-  // Copies the values. The result may have a different sharding or layout than `value`.
+  // Returns a tensor with the elements of `value`. Its sharding or layout may differ from that of
+  // `value`. heddle implements this op as a view, a copy or a collective.
   ValueId set(ValueId value);
 
   // Appends the op of the op table (ir/ops/op.h) with this name. `attrs` are the attributes of the
