@@ -8,8 +8,8 @@ namespace heddle {
 
 // The kind of an error, for callers that react to it. The message says what happened.
 enum class ErrorCode : uint8_t {
-  InvalidArgument,  // a wrong argument, option, file or environment
-  Parse,            // the text of a fusion, of a host program or of an option is malformed
+  InvalidArgument,  // a wrong argument, option, file or environment; also if no other code fits
+  Parse,            // the text of a fusion or of a host program is malformed
   Type,             // a wrong dtype, or a scalar in place of a tensor, or the reverse
   ShapeMismatch,    // the number of axes, a size or strides are not the expected ones
   Unsupported,      // a device, a library or this build cannot do what was requested
@@ -17,16 +17,16 @@ enum class ErrorCode : uint8_t {
   DeviceLost,       // the device fails every later call of this process
   RankLost,         // another rank of the job has failed, does not respond, or has ended
   Deadlock,         // the ranks wait for each other
-  CompileFailure,   // a compiler has rejected the text of a kernel, or could not run
+  CompileFailure,   // a compiler failed on a kernel, or the compiled kernel could not be loaded
   Internal,         // a bug in heddle
 };
 
 // Returns the name of a code, such as "out of memory".
 const char* nameOf(ErrorCode code);
 
-// The base of all errors that heddle throws. The message says what happened: usually what was found
-// and what was expected. It also names the op, the value or the instruction, and the source line,
-// as far as they are known.
+// The base class of the error classes of heddle. The message says what happened: usually what was
+// found and what was expected. It also names the op, the value or the instruction, and the source
+// line, as far as they are known.
 class Error : public std::runtime_error {
  public:
   Error(const std::string& message, ErrorCode code) : std::runtime_error(message), code_(code) {}

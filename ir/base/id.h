@@ -12,8 +12,9 @@
 
 namespace heddle {
 
-// An index into a list. Each list has its own Id type with its own tag. Code that uses an id with
-// the wrong list therefore does not compile. Example of such a type:
+// An index into a list. Lists of different things, such as the values and the expressions of a
+// fusion, have different Id types, each with its own tag. Code that uses an id with a list of the
+// wrong type therefore does not compile. Example of such a type:
 //
 //   using ValueId = Id<struct ValueTag>;  // index into Fusion::values()
 //

@@ -9,8 +9,8 @@
 
 namespace heddle {
 
-// The kinds of tokens in the text forms of fusions and host programs. White space and newlines
-// separate tokens and have no other meaning. A comment starts with `#` and ends with the line.
+// The kinds of tokens in the text forms of fusions and host programs. Outside of strings, white
+// space and newlines only separate tokens, and a `#` starts a comment that ends with the line.
 enum class TokenKind : uint8_t {
   End,
   Word,    // letters, digits and _, not starting with a digit: fusion, t, bf16, true, inf, nan
@@ -33,11 +33,12 @@ struct Token {
   int column = 1;  // in bytes, from 1
 };
 
-// A cursor over the tokens of one text. All parsers read from it.
+// A cursor over the tokens of one text. The parsers of fusions and host programs read from it.
 //
-// Errors: UserError "<origin>:<line>:<column>: found 'x', expected y". `origin` is the name of the
-// text in these messages, such as the path of a file. `text` may contain any bytes. The constructor
-// throws UserError with a position if the bytes do not form tokens.
+// Errors: UserError with a message such as "<origin>:<line>:<column>: found 'x', expected y".
+// `origin` is the name of the text in these messages, such as the path of a file. `text` may
+// contain any bytes. The constructor throws UserError with a position if the bytes do not form
+// tokens.
 class TokenStream {
  public:
   // The deepest nesting that parsers accept. The limit prevents a stack overflow, because parsers
@@ -68,28 +69,28 @@ class TokenStream {
   bool acceptSymbol(std::string_view symbol);
   bool acceptWord(std::string_view word);
 
-  // The expect functions consume the next token. They throw UserError if this token is not the
-  // expected symbol, word or kind of token. A parameter `expected` describes the expected token in
-  // the message of the error.
+  // The expect functions throw UserError if the next token is not the expected symbol, word or kind
+  // of token. Otherwise they consume the token. A parameter `expected` describes the expected token
+  // in the message of the error.
   void expectSymbol(std::string_view symbol);
   void expectWord(std::string_view word);
   // Consumes a token of this kind, which must be Word, Value, Mesh or String. Returns Token::text.
   std::string expectName(TokenKind kind, std::string_view expected);
-  // Consumes an integer, which may have a minus sign, and returns it.
+  // Consumes an integer and a minus sign before it, if there is one. Returns the integer. Also
+  // throws UserError if the integer does not fit in 64 bits.
   int64_t expectInt(std::string_view expected);
-  void expectEnd();
+  void expectEnd();  // throws UserError if the text has more tokens
 
   // Throws UserError with the position of the next token: "found 'x', expected y".
   [[noreturn]] void fail(std::string_view expected) const;
   // Throws UserError with the position of `token`, followed by `message`.
   [[noreturn]] void failAt(const Token& token, std::string_view message) const;
-  // Returns "<origin>:<line>: ". Parsers prepend it to errors of FusionBuilder
+  // Returns "<origin>:<line>: ". The parser of fusions puts it before the messages of FusionBuilder
   // (ir/graph/builder.h).
   std::string prefix(int line) const;
 
   // One level of nesting. A parser holds a Nesting object while it reads an expression, a list or a
-  // body. The constructor throws UserError if more than kMaxDepth Nesting objects exist for the
-  // stream.
+  // body. The constructor throws UserError if the stream already has kMaxDepth Nesting objects.
   class Nesting {
    public:
     explicit Nesting(TokenStream& stream);
@@ -108,12 +109,12 @@ class TokenStream {
   int depth_ = 0;
 };
 
-// Returns the text of a token for error messages: 'x', or "end of text".
+// Returns the text of a token for error messages: 'x', "x" for a String, or `end of text`.
 std::string describe(const Token& token);
 
-// Returns whether `text` is a Word token. If `dots_inside` is true, a Word may also contain single
-// dots, but not at its start or end. The text form writes the name of a value without quotes if
-// isWord(name, true) is true.
+// Returns whether `text` has the form of a Word token. If `dots_inside` is true, single dots are
+// also allowed, except at the start and the end. The text form writes the name of a value without
+// quotes if isWord(name, true) is true.
 bool isWord(std::string_view text, bool dots_inside = false);
 
 // Returns `text` as a String token, that is, in quotes and with escapes.

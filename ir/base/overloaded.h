@@ -2,8 +2,8 @@
 
 namespace heddle {
 
-// Joins lambdas to a visitor for std::visit, one lambda per alternative of a variant. The build
-// fails if an alternative is missing.
+// Joins lambdas into one visitor for std::visit. The build fails if no lambda accepts some
+// alternative of the variant.
 template <class... Cases>
 struct Overloaded : Cases... {
   using Cases::operator()...;

@@ -30,9 +30,9 @@ auto timedPass(const PassOptions& options, std::string_view name, const Work& wo
   return result;
 }
 
-// Runs passes one by one. The options state which passes to skip, and whether to time, dump and
-// verify. Ir is Fusion (ir/graph/fusion.h) or host::Program (host/program/program.h). The options
-// must outlive the driver. `same` compares two Irs, and `print` returns the text form.
+// Runs passes one by one. PassOptions::skip, dump, timing and verify_each apply to each of them. Ir
+// is Fusion (ir/graph/fusion.h) or host::Program (host/program/program.h). The options must outlive
+// the driver. `same` returns whether two Irs are equal, and `print` returns the text form.
 template <class Ir>
 class PassDriver {
  public:
@@ -49,8 +49,9 @@ class PassDriver {
     return false;
   }
 
-  // Returns pass(input), or `input` if the pass is skipped. verify(result) must throw an exception
-  // if the result is not valid after this pass.
+  // Returns pass(input), or `input` if the pass is skipped. With PassOptions::verify_each, run()
+  // calls verify(result) after the pass. If `verify` throws an exception because the result is not
+  // valid, run() throws InternalError.
   template <class Pass, class Verify>
   Ir run(std::string_view name, Ir input, const Pass& pass, const Verify& verify) const {
     if (skips(name)) return input;

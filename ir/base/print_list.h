@@ -6,6 +6,7 @@
 namespace heddle {
 
 // Calls print_item for each item and returns the texts with the separator between them: `x, y, z`.
+// Empty texts at the start are omitted, together with their separators.
 template <class Items, class PrintItem>
 std::string join(const Items& items, PrintItem print_item, std::string_view separator = ", ") {
   std::string out;

@@ -26,11 +26,12 @@ struct Size::Node {
 
 namespace {
 
-// Functions that walk over an expression remember each visited node that has at least this many
-// operators, and do not walk over it again. For smaller nodes, a second visit is cheaper.
+// The functions that walk over an expression, except print(), remember each visited node that has
+// at least this many operators, and do not walk over it again. For smaller nodes, a second visit is
+// cheaper than remembering them.
 constexpr int64_t kShared = 64;
-// A sum is shortened if its operands have at least this many operators together. Short sums keep
-// the form in which the user or a pass wrote them.
+// Size::binary() calls grownSum() for a sum if its operands have at least this many operators
+// together. Shorter sums keep the form in which the user or a pass wrote them.
 constexpr int64_t kLongSum = 8;
 constexpr int64_t kMostOperators = int64_t{1} << 62;
 constexpr int32_t kMostDepth = 4000;
@@ -108,8 +109,8 @@ std::optional<int64_t> apply(Size::Kind kind, int64_t a, int64_t b) {
   HEDDLE_CHECK(false, "size kind {} has no operands", static_cast<int>(kind));
 }
 
-// Returns a simpler form of the operation `kind` on a and b, which is equal for all values of the
-// symbols. Returns nullopt if no rule applies.
+// Returns a simpler form of the operation `kind` on a and b. The form has the value of the
+// operation whenever the operation can be evaluated. Returns nullopt if no rule applies.
 std::optional<Size> simplify(Size::Kind kind, const Size& a, const Size& b) {
   using K = Size::Kind;
   if (kind == K::Given) {

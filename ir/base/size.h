@@ -16,9 +16,9 @@ namespace heddle {
 
 // A symbolic size: an exact integer expression over named symbols, such as `ceildiv(t, 4) * h`.
 //
-// In a fusion (ir/graph/fusion.h), a symbol names an extent, such as `t` or `h`, or it is the value
-// of an input, such as `%n` (see below). A host program (host/program/program.h) has these symbols
-// in addition:
+// In a fusion (ir/graph/fusion.h), a symbol such as `t` names an extent, and a symbol such as `%n`
+// stands for the value of an input (see below). A host program (host/program/program.h) has these
+// symbols in addition:
 //  - `rank`: the number of this rank in the job
 //  - `ranks`: the number of ranks in the job
 //  - `@m.x`: the extent of axis x of mesh @m
@@ -38,6 +38,7 @@ namespace heddle {
 //           therefore have 2^n operators when it is written out. All functions except str() visit a
 //           large shared operand only once, so they stay fast.
 // Errors:   evaluate() throws UserError with the expression if int64 overflows or a divisor is 0.
+//           Functions that build an expression throw UserError if its operators nest too deep.
 class Size {
  public:
   // clang-format off
@@ -50,13 +51,13 @@ class Size {
   Size() : Size(0) {}
   Size(int64_t value);  // NOLINT: implicit, so that callers can write an extent as a number
   // Converts the name of a symbol implicitly, so that callers can write {"t", "h"}. Throws
-  // UserError if the text is not the name of a symbol: letters, digits and '_', not beginning with
-  // a digit. After an initial '%', the name may also contain dots.
+  // UserError unless the name consists of letters, digits and '_' and does not begin with a digit.
+  // After an initial '%', the name may also contain single dots inside.
   template <class Name>
   requires std::convertible_to<const Name&, std::string_view> &&
       (!std::same_as<Name, std::nullptr_t>)Size(const Name& name)  // NOLINT: implicit
       : Size(named(std::string_view(name))) {}
-  static Size symbol(std::string name);
+  static Size symbol(std::string name);  // accepts every name, such as `@m.x` or `%"0.n"`
 
   Kind kind() const;
   bool isConstant() const { return kind() == Kind::Constant; }
@@ -83,8 +84,9 @@ class Size {
   // Appends the symbols of the expression in order of first appearance. A symbol that `out` already
   // contains is not appended again.
   void collectSymbols(std::vector<std::string>& out) const;
-  // Appends the symbols in the same way. The caller keeps the set `seen`, which must contain the
-  // symbols of `out`. For many sizes with many symbols, this function is faster than the one above.
+  // Appends the symbols in the same way. `seen` must contain the symbols of `out`; this function
+  // adds the new ones. For many sizes with many symbols, it is faster than the function above,
+  // which builds such a set in every call.
   void collectSymbols(std::vector<std::string>& out, std::unordered_set<std::string>& seen) const;
 
   // Returns whether the expression contains a subtraction or a negative constant.
@@ -130,8 +132,8 @@ inline Size operator+(const Size& a, const Size& b) { return Size::add(a, b); }
 inline Size operator-(const Size& a, const Size& b) { return Size::sub(a, b); }
 inline Size operator*(const Size& a, const Size& b) { return Size::mul(a, b); }
 
-// Returns the symbol for the value of the input with this name: `%n`, or `%"0.n"` if the name is
-// not a word.
+// Returns the symbol for the value of the input with this name: `%n`, or `%"0.n"` if the text form
+// writes the name in quotes.
 std::string scalarSymbol(std::string_view input);
 inline bool isScalarSymbol(std::string_view symbol) { return symbol.starts_with('%'); }
 

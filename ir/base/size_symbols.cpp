@@ -12,7 +12,7 @@ namespace {
 
 using Kind = Size::Kind;
 
-// The two operands of a size that FusionBuilder computes for a shared axis (size_symbols.h).
+// The two sizes that the size of a shared axis combines (n and m in size_symbols.h).
 struct Broadcast {
   Size a;
   Size b;
@@ -27,9 +27,10 @@ std::optional<Broadcast> broadcastIn(const Size& size) {
   return Broadcast{a, b};
 }
 
-// Returns whether the text of the size contains `given(`, as every open size does, or `max(`, as
-// the size of every shared axis does. The check is fast even for a huge size: the text of a size of
-// more than Size::kMostPrinted operators is short and contains neither.
+// Returns whether the text of the size contains `given(`, which marks an open size, or `max(`,
+// which is part of the size of a shared axis. The check is fast even for a huge size: the text of a
+// size of more than Size::kMostPrinted operators is short and contains neither. Such a size is
+// therefore not replaced.
 bool mayHideInternals(const Size& size) {
   const std::string text = size.str();
   return text.find("given(") != std::string::npos || text.find("max(") != std::string::npos;

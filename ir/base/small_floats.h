@@ -48,19 +48,20 @@ struct SmallFloat {
   }
   constexpr bool isSubnormal(uint32_t magnitude) const { return magnitude < rebias() + (1u << 23); }
 
-  // Rounds an f32 magnitude whose result is a normal number. The function adds about half a unit in
-  // the last place and then drops the low bits. If the lowest kept bit is 0, the function adds
-  // slightly less than half a unit, so that a tie rounds down. If the bit is 1, it adds exactly
-  // half a unit, so that a tie rounds up. A tie therefore rounds to even.
+  // Rounds an f32 magnitude that is at least the smallest normal number of the format. The function
+  // adds about half a unit in the last place of the result and then drops the low bits. If the
+  // lowest kept bit is 0, the function adds slightly less than half a unit, so that a tie rounds
+  // down. If the bit is 1, it adds exactly half a unit, so that a tie rounds up. A tie therefore
+  // rounds to even.
   constexpr uint32_t normal(uint32_t magnitude) const {
     const int dropped = 23 - mantissa;
     const uint32_t half = (1u << (dropped - 1)) - 1 + (magnitude >> dropped & 1);
     return (magnitude - rebias() + half) >> dropped;
   }
 
-  // Rounds an f32 magnitude whose result is subnormal or 0. The function adds `big`, a float whose
-  // unit in the last place is the smallest number of the format. The float addition therefore does
-  // the rounding.
+  // Rounds an f32 magnitude below the smallest normal number of the format. The function adds
+  // `big`, a float whose unit in the last place is the smallest positive number of the format. The
+  // float addition therefore does the rounding.
   constexpr uint32_t subnormal(uint32_t magnitude) const {
     const uint32_t big = static_cast<uint32_t>(127 + 24 - bias - mantissa) << 23;
     const float sum = std::bit_cast<float>(magnitude) + std::bit_cast<float>(big);

@@ -2,8 +2,8 @@
 
 namespace heddle {
 
-// cmake/libraries.cmake defines HEDDLE_VERSION for this file only, so that a new version does not
-// compile every file again.
+// cmake/libraries.cmake defines HEDDLE_VERSION for this file only. For a new version, only this
+// file is therefore compiled again.
 std::string version() { return HEDDLE_VERSION; }
 
 }  // namespace heddle

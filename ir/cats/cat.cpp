@@ -8,13 +8,14 @@
 namespace heddle {
 namespace {
 
-// The form of a cat of a, b and c along an axis. `index` is the index of the element along the
-// axis. `ends` are the extents of a, and of a and b together.
+// Recognizes a cat (cat.h). The form of a cat of a, b and c along an axis is shown below. `index`
+// is the index of the element along the axis. ends[0] is the extent of a, and ends[1] the extent of
+// a plus the extent of b.
 //
 //   where(index < ends[0], indexed(a), where(index < ends[1], indexed(b), indexed(c)))
 //
 // indexed(p) extends a piece p to the extent of the result:
-//   pad(p, ...)                    if both extents are numbers
+//   pad(p, ...)                    if the lengths of the padding on both sides are numbers
 //   take(p, iota, axis)            otherwise, for the first piece
 //   take(p, iota - start, axis)    otherwise, for all other pieces
 class CatMatch {
@@ -119,8 +120,8 @@ class CatMatch {
     return true;
   }
 
-  // Returns whether the pad puts the piece at `start`. The padding after the piece is not checked:
-  // it follows from the extent of the result.
+  // Returns whether the pad puts the piece at `start` and extends no axis except the axis of the
+  // cat. The padding after the piece is not checked: it follows from the extent of the result.
   bool isPadded(const Expression& pad, const Size& start) const {
     const auto& lows = pad.attr<std::vector<Size>>("lows");
     const auto& highs = pad.attr<std::vector<Size>>("highs");

@@ -18,9 +18,9 @@ struct Cat {
     ValueId value;
     Size start;
     Size stop;
-    // Set only if the pieces are written into the result (ir/segment/choose_cats.h). "" says that
-    // the kernel that computes the piece writes it there. Any other text is the reason why the
-    // piece is copied instead.
+    // Only for a cat whose pieces are written into the result (ir/segment/choose_cats.h). "": the
+    // kernel that computes the piece writes it there. Any other text is the reason why the piece is
+    // copied instead.
     std::string why_copied;
   };
   std::vector<ExprId> exprs;  // ascending; without the scalar expressions that the host evaluates

@@ -43,7 +43,7 @@ struct Pair {
   Term c;
 };
 
-// Checks that both operands are float tensors of the same shape and dtype.
+// Checks that both operands are float tensors of the same shape and dtype, and returns them.
 Pair alike(FusionBuilder& b, const char* op_name, ValueId a, ValueId c) {
   const Pair pair{composite::floatOperand(b, op_name, a), composite::floatOperand(b, op_name, c)};
   composite::sameType(b, op_name, pair.a, pair.c);

@@ -11,12 +11,12 @@
 
 // A composite op ("composite") is a function that appends ops, usually several, to a FusionBuilder.
 // The text form calls composites by name (docs/ops.md, `heddle ops`). heddle fuses the ops of a
-// composite like all other ops. The comment of each function names the PyTorch function that it
-// follows. Names, defaults, shapes and results follow PyTorch, except where a comment states a
+// composite like all other ops. If a function follows a function of PyTorch, its comment names that
+// function. Defaults, shapes and results are then those of PyTorch, except where a comment states a
 // difference.
 //
-// Rounding: if operands have a half type (f16, bf16), all ops of the composite compute in f32. Each
-//           result is rounded once, at the end.
+// Rounding: if operands have a half type (f16, bf16), each result has the value that a computation
+//           in f32 gives, rounded once, at the end. attention() has an exception.
 // Sizes:    every size in a formula is unsharded.
 // Axes:     a negative axis counts from the end. A tensor without axes counts as a tensor with one
 //           axis and one element; the axis argument is then 0 or -1. sliceAxis(), select(),
@@ -31,7 +31,8 @@ using Axes = std::vector<int64_t>;
 
 // --- reductions. An empty list of axes means all axes --------------------------------------------
 
-// torch.mean. Only float tensors are accepted.
+// torch.mean. This function and var(), stddev(), varMean() and welford() accept only tensors of a
+// float type other than f8.
 ValueId mean(FusionBuilder& b, ValueId x, const Axes& axes = {}, bool keepdim = false);
 // torch.var: sum((x - mean)^2) / max(n - correction, 0), computed in two sweeps. n is the number of
 // elements that are averaged.
@@ -73,7 +74,8 @@ ValueId argmin(FusionBuilder& b, ValueId x, std::optional<int64_t> axis = {}, bo
 ValueId logsumexp(FusionBuilder& b, ValueId x, const Axes& axes = {}, bool keepdim = false);
 
 // Returns the value of `size` as an i64 scalar, computed by ops on scalars. The value may be
-// negative. If `size` contains values of scalar inputs, runs with different values share a plan.
+// negative. If `size` contains the values of scalar inputs, each run computes the scalar from its
+// inputs. Runs with different inputs can therefore share a plan.
 ValueId scalarFrom(FusionBuilder& b, const Size& size);
 
 // --- shapes --------------------------------------------------------------------------------------
@@ -97,7 +99,8 @@ ValueId flatten(FusionBuilder& b, ValueId x, int64_t start = 0, int64_t end = -1
 ValueId sliceAxis(FusionBuilder& b, ValueId x, int64_t axis, std::optional<Size> start = {},
                   std::optional<Size> stop = {}, int64_t step = 1);
 // torch.select: selects element `index` of an axis and removes the axis. A negative number counts
-// from the end. An index that is an expression must be 0 or more in every run.
+// from the end. An index that is an expression never counts from the end: it must be 0 or more in
+// every run.
 ValueId select(FusionBuilder& b, ValueId x, int64_t axis, const Size& index);
 // torch.cat (with PyTorch's type promotion) and torch.stack.
 ValueId cat(FusionBuilder& b, const std::vector<ValueId>& values, int64_t axis = 0);
@@ -115,12 +118,13 @@ ValueId repeat(FusionBuilder& b, ValueId x, const std::vector<Size>& repeats);
 // torch.zeros and torch.ones.
 ValueId zeros(FusionBuilder& b, std::vector<Size> sizes, DType dtype = DType::F32);
 ValueId ones(FusionBuilder& b, std::vector<Size> sizes, DType dtype = DType::F32);
-// torch.arange: the numbers start, start + step, ... before stop. The default dtype is i64 if
-// start, stop and step are integers, otherwise f32. The numbers are computed in f64 if one of the
-// three is not an integer and the dtype is a float type, otherwise in i64. If none of the three is
-// a float, `start` and `stop` may be expressions of sizes and scalars. `step` must always be a
-// number. A `step` that leads away from `stop` is an error if all bounds are numbers, as in
-// PyTorch. If a bound is an expression, such a step gives no elements.
+// torch.arange: the numbers start, start + step, ... before stop. Each of the three is an integer
+// (Size) or a float (double). The default dtype is i64 if all three are integers, otherwise f32.
+// The numbers are computed in f64 if one of the three is a float and the dtype is a float type,
+// otherwise in i64. If none of the three is a float, `start` and `stop` may be expressions of sizes
+// and scalars. `step` must always be a number. A `step` that leads away from `stop` is an error if
+// `start` and `stop` are numbers, as in PyTorch. If one of them is an expression, such a step gives
+// no elements.
 using ArangeBound = std::variant<Size, double>;
 ValueId arange(FusionBuilder& b, const ArangeBound& start, const ArangeBound& stop,
                const ArangeBound& step = Size(1), std::optional<DType> dtype = {});
@@ -173,10 +177,10 @@ struct Philox {
 // Returns i64 elements with the bits W.
 ValueId randomBits(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox);
 // Returns uniform numbers in [low, high), or only low if low equals high. low and high are first
-// rounded to `dtype`. u is a uniform number in [0, 1). It has as many random bits as the mantissa
-// of `dtype` (with the implicit bit). An element is low + u * (high - low). If high - low is
-// infinite, the element is u * high + (1 - u) * low. Each element is computed in f64, limited to
-// the largest number of `dtype` below high, and rounded once. The values of u:
+// rounded to `dtype`. An element is low + u * (high - low), where u is a uniform number in [0, 1).
+// u has one random bit for each bit of the mantissa of `dtype`, including the implicit bit. If
+// high - low is infinite, the element is u * high + (1 - u) * low. Each element is computed in f64,
+// limited to the largest number of `dtype` below high, and rounded once. The values of u:
 //   f32: (w >> 8) * 2^-24      f64: (W >> 11) * 2^-53, W unsigned
 //   f16: (w >> 21) * 2^-11     bf16: (w >> 24) * 2^-8
 ValueId uniform(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox, double low = 0,
@@ -188,12 +192,13 @@ ValueId normal(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox, 
                double stddev = 1, DType dtype = DType::F32);
 // Returns bools. An element is true if w * 2^-32 < p.
 ValueId bernoulli(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox, double p = 0.5);
-// torch.bernoulli: each element of `p` is the probability that the same element of the result is 1.
+// torch.bernoulli: each element of `p` is the probability that the element of the result at the
+// same index is 1.
 // p is first rounded to f32. An element is 1 if a uniform f32 number in [0, 1) is below p, and
 // otherwise 0. The result has the dtype of `p`.
 ValueId bernoulli(FusionBuilder& b, ValueId p, Philox philox);
-// Returns i64 numbers in [low, high): low + w mod (high - low), or low + W mod (high - low) if high
-// - low exceeds 2^32. W counts as unsigned.
+// Returns i64 numbers in [low, high). With n = high - low, an element is low + w mod n, or
+// low + W mod n if n exceeds 2^32. W counts as unsigned. n must be less than 2^63.
 ValueId randint(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox, int64_t low,
                 int64_t high);
 struct Dropout {
@@ -203,9 +208,9 @@ struct Dropout {
 // torch.nn.functional.dropout in training: mask = (w * 2^-32 < 1 - p) and y = x * mask / (1 - p).
 // y is 0 for p = 1.
 Dropout dropout(FusionBuilder& b, ValueId x, Philox philox, double p = 0.5);
-// Like the dropout() above, but the run gives the probability: `p` is a scalar of a float type. A
-// probability below 0 or NaN counts as 0, and one above 1 counts as 1. Runs with different
-// probabilities share plan and kernel.
+// Like the dropout() above, but the run gives the probability: `p` is a scalar or a tensor without
+// axes, of a float type. A probability below 0 or NaN counts as 0, and one above 1 counts as 1.
+// Runs with different probabilities share plan and kernel.
 Dropout dropout(FusionBuilder& b, ValueId x, Philox philox, ValueId p);
 
 // --- activations ---------------------------------------------------------------------------------
@@ -288,8 +293,8 @@ NormGrads batchNormBackward(FusionBuilder& b, ValueId dy, ValueId x, ValueId wei
 
 enum class LossReduction : uint8_t { Mean, Sum, None };
 struct CrossEntropyOptions {
-  // Mean averages over the targets that are not ignored. With class indices and a weight, it is the
-  // weighted mean.
+  // Mean: the mean of the losses of all targets that are not ignored. With class indices and a
+  // weight, it is the mean weighted by the weights of the target classes.
   LossReduction reduction = LossReduction::Mean;
   int64_t ignore_index = -100;
   double label_smoothing = 0;

@@ -1,4 +1,5 @@
-// New tensors whose elements follow from their index, and ops that read elements at indices.
+// Constant tensors, arange, triangles of matrices, and ops that read elements at indices, such as
+// gather, sort and topk.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -76,7 +77,7 @@ ValueId arangeOfRun(FusionBuilder& b, const Size& start, const Size& stop, const
   return result(value, dtype);
 }
 
-// Returns a bound of arange as a number. All bounds must be numbers if one has a float type.
+// Returns an argument of arange as a number. All arguments must be numbers if one has a float type.
 Scalar numberOf(FusionBuilder& b, const ArangeBound& bound) {
   if (const double* real = std::get_if<double>(&bound)) return *real;
   const Size& size = std::get<Size>(bound);
@@ -86,8 +87,9 @@ Scalar numberOf(FusionBuilder& b, const ArangeBound& bound) {
   return size.constant();
 }
 
-// Adds guards: every run checks that 0 <= k, that k is at most the extent, and that k <= most if
-// `most` is given.
+// Adds guards: 0 <= k, k is at most the extent, and k <= most if `most` is given. guardAtMost()
+// adds a guard only for sizes that contain the value of a scalar. If k has other symbols, each run
+// checks the slice that topkOfRun() appends instead.
 void guardCount(FusionBuilder& b, const Size& k, const Size& extent, std::optional<int64_t> most,
                 const std::string& where) {
   b.guardAtMost(Size(0), k, fmt::format("k of {}", where));

@@ -38,7 +38,8 @@ Normal normalOf(Term wide, const Axes& axes, double eps, bool keepdim = true);
 // this type is f32, as in PyTorch.
 double epsilonOf(DType dtype);
 
-// Returns the logarithm of the softmax of `wide` over `axes`: x - max - log(sum(exp(x - max))).
+// Returns the logarithm of the softmax of x = `wide` over `axes`:
+// x - max - log(sum(exp(x - max))).
 Term logProbabilities(Term wide, const Axes& axes);
 
 }  // namespace heddle::composite

@@ -22,7 +22,8 @@ GradPair gradPair(FusionBuilder& b, const char* op_name, ValueId dy, ValueId x) 
   return {composite::widen(grad), value};
 }
 
-// Sums the gradient over the axes `over` and casts it to the dtype of the parameter.
+// Sums the gradient over the axes `over` and casts it to the dtype of the parameter, or to the
+// dtype of `x` if there is no parameter.
 Term parameterGrad(FusionBuilder& b, Term grad, const Axes& over, ValueId parameter, Term x) {
   const Term total = over.empty() ? grad : composite::sum(grad, over, false);
   const DType dtype = parameter == kNoValue ? x.dtype() : b.fusion().tensor(parameter).dtype;

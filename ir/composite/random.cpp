@@ -1,5 +1,6 @@
-// Random tensors. Each element depends only on the seed, the offset and its index in the unsharded
-// tensor.
+// Random tensors, dropout, and the gradient of dropout if the run gives the probability. The random
+// bits of an element depend only on the seed, the offset and the index of the element in the
+// unsharded tensor.
 #include <cmath>
 #include <limits>
 
@@ -65,9 +66,9 @@ Term draw64(FusionBuilder& b, const char* op_name, const std::vector<Size>& size
   return draw("philox64", b, op_name, sizes, philox);
 }
 
-// Returns u in [0, 1) with as many random bits as the mantissa of `dtype` has (with the implicit
-// bit). The result has the type `wide`, which represents u exactly. For F64, `bits` is a draw64(),
-// otherwise a draw32().
+// Returns u in [0, 1). u has one random bit for each bit of the mantissa of `dtype`, including the
+// implicit bit. The result has the type `wide`, which represents u exactly. `bits` is a result of
+// draw64() for F64, otherwise of draw32().
 Term unitOf(Term bits, DType dtype, DType wide) {
   const int digits = dtype == DType::F64    ? 53
                      : dtype == DType::F32  ? 24
@@ -103,7 +104,8 @@ void checkRandomType(FusionBuilder& b, const char* op_name, DType dtype) {
                     b.where(op_name), name(dtype));
 }
 
-// Returns whether a draw32() times 2^-32 is below p. The comparison of integers is exact.
+// Returns whether `drawn`, a result of draw32(), times 2^-32 is below p. The function compares
+// integers, so the comparison is exact.
 Term below(Term drawn, double p) {
   const auto threshold = static_cast<int64_t>(std::ceil(std::ldexp(p, 32)));
   return composite::call("lt", {drawn, integer(*drawn.b, threshold)});

@@ -20,8 +20,8 @@ Operands over(B b, V v, A a) {
   return {Reduce(b, v[0], axes(a), keepdim(a))};
 }
 
-// As in PyTorch, an empty list of axes means no axes for `any` and `all`. For other reductions it
-// means all axes.
+// In the text form, `axes=[]` means no axes for `any` and `all`, as in PyTorch. For all other
+// reductions it means all axes.
 Operands truthOver(B b, V v, A a, const char* op_name, decltype(&any) reduce) {
   const std::optional<Axes> given = maybe<Axes>(a, "axes");
   if (!given || !given->empty()) return {reduce(b, v[0], axes(a), keepdim(a))};

@@ -13,8 +13,8 @@ using composite::Term;
 
 Axes firstAxes(size_t count) { return rowMajor(count); }
 
-// Returns a bound of a slice as Python computes it: a negative bound counts from the end, and the
-// result is clamped to the axis.
+// Returns a bound of a slice as Python computes it: a negative number counts from the end, and the
+// result is clamped to the axis. A bound that is an expression never counts from the end.
 Size clampedBound(const Size& bound, const Size& extent) {
   const bool from_end = bound.isConstant() && bound.constant() < 0;
   const Size position = from_end ? extent + bound : bound;
@@ -223,7 +223,8 @@ std::vector<ValueId> chunk(FusionBuilder& b, ValueId x, int64_t chunks, int64_t 
     const bool past = start.isConstant() && extent.isConstant() && extent.constant() > 0 &&
                       start.constant() >= extent.constant();
     if (past) break;
-    // start + piece may exceed a large constant extent, and may then overflow.
+    // The last piece ends at the extent. If the extent is a large number, start + piece might
+    // exceed it and overflow.
     const bool is_last = start.isConstant() && extent.isConstant() &&
                          extent.constant() - start.constant() <= piece.constant();
     pieces.push_back(sliceAxis(b, x, along, start, is_last ? extent : start + piece));

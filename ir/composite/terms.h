@@ -71,7 +71,8 @@ bool isHalf(DType dtype);
 DType wideType(DType dtype);  // f32 for half types
 Term widen(Term a);
 
-// Gives the result of a composite the name that the caller requested with FusionBuilder::name(). A
+// Gives the result of a composite the name that the caller requested with FusionBuilder::name(). If
+// a composite has several results, only the result of the first call of operator() gets the name. A
 // composite must construct a Result before its first op; otherwise the first op would take the
 // name.
 class Result {

@@ -23,7 +23,7 @@ struct ProductOptions {
 // Builds a Fusion (ir/graph/fusion.h). Only the builder creates values.
 //
 // Errors:  every call checks arity, attributes, dtypes and shapes. It throws UserError with the op
-//          and the operands. If line() was called, the error also contains the source line.
+//          and the operands. Most errors of ops also contain the source line that line() has set.
 // Names:   name() names the next result. A result without a name gets a default name: T0, T1, ...
 //          for tensors, S0, S1, ... for scalars. The number is the index of the value among all
 //          values. If the name is in use or reserved, `_` is appended.
@@ -45,7 +45,8 @@ class FusionBuilder {
   // exactly. An integer type accepts integers in its range, and bool accepts bools.
   ValueId scalarInput(std::string name, DType dtype, std::optional<Scalar> default_value = {});
   // Sets the value that the symbol has in a run in which no input determines it. Throws UserError
-  // for a second default, and for a negative default of a size.
+  // for a second default of the symbol. Also throws for a negative default, unless the symbol is
+  // scalarSymbol() of an input, and after 10,000 defaults.
   void sizeDefault(const std::string& symbol, int64_t value);
   // Returns the value of a scalar as a size, for the sizes of ops: sizeFrom(n) + 1. The scalar is
   // an integer input, or is computed from integer inputs and sizes. Such an input may also be a
@@ -56,8 +57,9 @@ class FusionBuilder {
   // `scalar` is not an integer scalar input, or already has such a condition.
   void requireEqual(ValueId scalar, Size size);
 
-  // Sets the name of the result of the next op. C++ evaluates arguments first: in
-  // `b.name("y").pointwise("mul", {b.matmul(x, w), s})`, the next op is the matmul.
+  // Sets the name of the result of the next op. C++ evaluates the arguments of a function before it
+  // calls the function: in `b.name("y").pointwise("mul", {b.matmul(x, w), s})`, the matmul is
+  // therefore appended first and gets the name.
   FusionBuilder& name(std::string value_name);
   FusionBuilder& line(int source_line);  // sets the line of all later values and errors
   // Returns the name that the last call of name() set and that no op has used yet, or "". Then
@@ -171,7 +173,8 @@ class FusionBuilder {
   // is an error. linear rounds once, like matmul.
   ValueId linear(ValueId x, ValueId w, std::optional<ValueId> bias = std::nullopt,
                  const ProductOptions& options = {});
-  // Copies the values. The result may have a different sharding or layout than `value`.
+  // Returns a tensor with the elements of `value`. Its sharding or layout may differ from that of
+  // `value`. heddle implements this op as a view, a copy or a collective.
   ValueId set(ValueId value);
 
   // Appends the op of the op table (ir/ops/op.h) with this name. `attrs` are the attributes of the
@@ -180,8 +183,8 @@ class FusionBuilder {
   ValueId apply(std::string_view op_name, std::vector<ValueId> operands,
                 std::vector<std::pair<std::string, Attr>> attrs = {});
 
-  // Sets the sharding that the user wants for a value. Passes never change this sharding. Throws
-  // UserError in these cases:
+  // Sets the sharding that the user wants for a value. The passes that choose shardings do not
+  // change it. In a job of one rank, heddle ignores all shardings. Throws UserError in these cases:
   //  - The sharding names an axis that the mesh or the tensor lacks, or a mesh that the fusion
   //    lacks.
   //  - It uses a mesh axis twice.
@@ -233,8 +236,8 @@ class FusionBuilder {
   // Throws UserError if a size is a negative number.
   void checkSizes(std::string_view op_name, const std::vector<Size>& sizes) const;
   // Checks that axis a_axis of `a` and axis b_axis of `b` have equal extents. If both extents are
-  // numbers and differ, the function throws UserError. If an extent is symbolic, the function adds
-  // a guard (SizeGuard), which compares the extents in every run.
+  // numbers and differ, the function throws UserError. If they differ and one is symbolic, the
+  // function adds a guard (SizeGuard), which compares the extents in every run.
   void agree(std::string_view op_name, ValueId a, size_t a_axis, ValueId b, size_t b_axis);
   // Adds the guard a <= b (SizeGuard) if one of the sizes contains the value of a scalar.
   void guardAtMost(const Size& a, const Size& b, std::string source);
@@ -286,10 +289,11 @@ class FusionBuilder {
     return fusion_.tensor(value).rank() == 0 ? withAxis(value, 0) : value;
   }
   const TensorView& indexOf(std::string_view op_name, ValueId id) const;
-  // Throws UserError for an f8 tensor. Reductions and most elementwise ops do not accept f8.
+  // Throws UserError for an f8 tensor. Reductions, cumsum, argsort, scatter_add and most
+  // elementwise ops do not accept f8.
   void refuseFloat8(std::string_view op_name, ValueId id) const;
-  // Considers the operands from index `first` on. Throws UserError if one of them has an f8 type
-  // and another one has a different type.
+  // Considers the tensors among the operands from index `first` on. Throws UserError if one of them
+  // has an f8 type and another one has a different type.
   void checkFloat8Operands(std::string_view op_name, const std::vector<ValueId>& operands,
                            int first) const;
   // Appends constants for the trailing operands that a call omitted.

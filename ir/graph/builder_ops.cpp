@@ -93,8 +93,9 @@ void FusionBuilder::addDefaults(const OpDef& def, std::vector<ValueId>& operands
   pending_name_ = std::move(result_name);
 }
 
-// The order of the steps for pointwise ops matters. fitParameters() must run before the common type
-// is computed. fitOperands() needs the common type, and must run before missing axes are added.
+// The order of the steps for pointwise ops matters. fitParameters() changes types, so it must run
+// before the common type is computed. fitOperands() needs the common type. It treats tensors
+// without axes in a special way, so it must run before missing axes are added.
 ValueId FusionBuilder::apply(std::string_view op_name, std::vector<ValueId> operands, Attrs attrs) {
   const OpDef& def = op(op_name);
   const size_t least = static_cast<size_t>(def.arity) - def.defaults.size();

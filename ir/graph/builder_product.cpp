@@ -137,7 +137,8 @@ ValueId FusionBuilder::matmul(ValueId a, ValueId b, const ProductOptions& option
   return withoutAxis(result, row ? rank - 2 : rank - 1);
 }
 
-// Returns the bias with the shape [n]. A bias of one element is expanded.
+// Returns the bias with the shape [n]. A bias of one element is expanded, and so is a bias whose
+// size may be 1 in a run.
 ValueId FusionBuilder::linearBias(ValueId w, ValueId bias) {
   const TensorView tensor = tensorOf("linear", bias);
   HEDDLE_USER_CHECK_CODE(ShapeMismatch, tensor.rank() <= 1, "{}: the bias {} needs one axis",

@@ -39,8 +39,8 @@ ValueId FusionBuilder::cutToIndex(std::string_view op_name, ValueId value, Value
   return slice(value, std::vector<Size>(sizes.size(), Size(0)), stops);
 }
 
-// Pads `value` with `fill` to the sizes of `model`, except along the axis `but_axis`. The padding
-// comes after the elements.
+// Pads `value` with `fill` to the sizes of `model`, except along the axis `but_axis` and along axes
+// with a symbolic extent. The padding comes after the elements.
 ValueId FusionBuilder::grownTo(ValueId value, ValueId model, int64_t but_axis, Scalar fill) {
   const std::vector<Size> sizes = fusion_.tensor(value).sizes();
   std::vector<Size> highs(sizes.size(), 0);
@@ -124,7 +124,7 @@ ValueId FusionBuilder::scatterBy(std::string_view op_name, ValueId value, ValueI
 
 // Slices `source` to the sizes of `index`. Then pads source and index to the sizes of `value` along
 // all axes except `axis`. The index is padded with -1, because an element with index -1 is not
-// stored. With `stretch`, the function only checks the sizes.
+// stored. Then checks the sizes. With `stretch`, the function only checks the sizes.
 void FusionBuilder::fitScatter(std::string_view op_name, ValueId value, ValueId& index,
                                ValueId& source, int64_t axis, bool stretch) {
   if (!stretch) {

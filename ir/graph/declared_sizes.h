@@ -10,8 +10,8 @@
 namespace heddle {
 
 // The sizes of a fusion that the user declared as sizes that may be 1: `%x: f32[n?, h]`. The pass
-// that decides these sizes (ir/analysis/concretize_sizes.h) stores this struct as an annotation,
-// because messages show the types that the user wrote.
+// that decides these sizes (ir/analysis/concretize_sizes.h) stores a pointer to this struct as an
+// annotation, because messages show the types that the user wrote.
 struct DeclaredSizes {
   std::set<std::string> symbolic;  // the symbols with '?'
   // The inputs that have such symbols in their sizes. Name of the input -> its typeText().

@@ -117,7 +117,8 @@ bool sameValue(const Value& x, const Value& y) {
 }
 
 // Returns whether two lists of ids refer to equal values. Ids may differ between two equal fusions,
-// so the function compares the values. Their names are unique in a fusion.
+// so the function compares the values. Two values of one fusion are never equal, because their
+// names differ.
 bool sameIds(const Fusion& a, const std::vector<ValueId>& x, const Fusion& b,
              const std::vector<ValueId>& y) {
   return std::equal(x.begin(), x.end(), y.begin(), y.end(),

@@ -30,8 +30,9 @@ struct Value {
   TensorView tensor;                    // a scalar uses only tensor.dtype
   std::optional<Scalar> default_value;  // only a scalar input may have one
   ExprId definition = kNoExpr;          // the expression that computes it; kNoExpr: an input
-  bool user_sharding = false;           // true: the user wrote the sharding; passes keep it
-  int line = 0;                         // line in the source text; 0: built in C++
+  // true: the user wrote the sharding, so passes that choose shardings keep it.
+  bool user_sharding = false;
+  int line = 0;  // line in the source text; 0: built in C++
   // Only for a scalar input: the size that its value must equal in every run.
   std::optional<Size> equals = {};
   bool operator==(const Value&) const = default;
@@ -90,7 +91,7 @@ class Fusion {
   const IdVector<ExprId, Expression>& exprs() const { return exprs_; }
   const std::vector<ValueId>& inputs() const { return inputs_; }
   const std::vector<ValueId>& outputs() const { return outputs_; }
-  // Returns one entry per output; nullopt: the output has memory of its own.
+  // Returns one entry per output; nullopt: the user did not ask to store the output in an input.
   const std::vector<std::optional<OutputReuse>>& reuses() const { return reuses_; }
   // Returns the memory order that the user requires for each output, in the order of outputs().
   // nullopt: any order. A value may be several outputs, each with its own order. The pass
@@ -180,7 +181,7 @@ bool sameGraph(const Fusion& a, const Fusion& b);
 // unsharded sizes of each input of the fusion; the entries of scalars are ignored. Throws UserError
 // in these cases:
 //  - The number of inputs, or the number of axes of an input, is wrong.
-//  - Two inputs give a symbol different values. The error names both inputs.
+//  - Two axes of inputs give a symbol different values. The error names both axes.
 //  - The size of an input differs from the extent that the fusion declares, or the extent has no
 //    value.
 //  - A guard fails.

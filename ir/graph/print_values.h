@@ -20,7 +20,8 @@ std::string printWord(std::string_view text);
 // Return a list in brackets: `[a, b]`.
 std::string printSizes(const std::vector<Size>& sizes);
 std::string printInts(const std::vector<int64_t>& values);
-// Returns only dtype and extents: `f32[t, 1]`.
+// Returns only dtype and extents: `f32[t, 1]`, or `f32[n?, broadcast(1)]` for symbolic and
+// broadcast axes (IterKind).
 std::string printShape(const TensorView& tensor);
 // Returns sharding and layout, each after a space, or "" if the tensor has neither. If
 // `user_sharding` is false, the text marks the sharding as `inferred`, that is, set by a pass.

@@ -23,7 +23,8 @@ std::optional<Scalar> literalOf(const Fusion& fusion, ValueId id) {
   return literalValue(*fusion.expr(definition).find("value"));
 }
 
-// Returns a scalar rounded to `dtype`. A literal becomes another literal; any other scalar is cast.
+// Returns a scalar rounded to `dtype`. A literal that `dtype` cannot represent becomes another
+// literal; a scalar that is not a literal is cast.
 ValueId rounded(FusionBuilder& b, ValueId id, DType dtype) {
   const std::optional<Scalar> literal = literalOf(b.fusion(), id);
   if (!literal) return b.fusion().tensor(id).dtype == dtype ? id : b.cast(id, dtype);

@@ -26,11 +26,11 @@ void fitParameters(FusionBuilder& b, const OpDef& def, std::vector<ValueId>& ope
 //  - Some ops on u8, i8 and i32 need the exact value of a scalar: they compare with it, divide or
 //    shift by it, or select it. A literal that `promoted` cannot represent throws UserError. A
 //    scalar that is not a literal is cast to `promoted`, and the cast wraps.
-//  - In sums, products and bit operations on u8, i8 and i32, a scalar is not converted, because the
-//    result wraps in any case.
 //  - In clamp, maximum and similar ops on u8, i8 and i32, a literal bound outside of the range of
 //    the type throws UserError. Exception: a bound that cannot have an effect is allowed, such as
 //    the lower bound -1 for u8.
+//  - In all other ops on u8, i8 and i32, such as sums, products and bit operations, a scalar is not
+//    converted, because the result wraps in any case.
 void fitOperands(FusionBuilder& b, const OpDef& def, std::vector<ValueId>& operands,
                  DType promoted);
 

@@ -11,8 +11,8 @@
 namespace heddle {
 
 // Rebuilds a Fusion with FusionBuilder, expression by expression. A pass can omit expressions,
-// insert new expressions, or let an expression read a different value. A copied value keeps its
-// name, line, sharding, layout and Value::user_sharding.
+// insert new expressions, or let an expression read a different value. A value that copy() or
+// copyOn() copies keeps its name, line, sharding, layout and Value::user_sharding.
 //
 // "Old" values and expressions are in the original fusion, "new" ones in the fusion that is built.
 // If a new value *replaces* an old value, copied expressions that read the old value read the new
@@ -39,9 +39,9 @@ class FusionRewriter {
   ValueId copy(ExprId old);
   // Copies an expression like copy(), but the copy reads the new values `operands`.
   ValueId copyOn(ExprId old, std::vector<ValueId> operands);
-  // Copies an expression of a segment like copy(), but gives the result the type of the old result,
-  // because FusionBuilder may compute a different one. For example, the widths of a pad may contain
-  // other symbols than the extents of the segment.
+  // Copies an expression of a segment like copy(), but the result gets Value::tensor of the old
+  // result, because FusionBuilder may compute a different type. For example, the widths of a pad
+  // may contain other symbols than the extents of the segment.
   ValueId copyWithType(ExprId old);
   // Copies an expression like copyOn(), but the result replaces no value. The result has the name
   // `name`, and no sharding or layout.

@@ -17,7 +17,7 @@ class Verifier {
  public:
   explicit Verifier(const Fusion& fusion) : fusion_(fusion) {}
 
-  // The order matters: each check relies on the checks before it.
+  // The order matters: some checks rely on earlier ones.
   void run() {
     meshes();
     names();
@@ -325,7 +325,7 @@ std::optional<int64_t> evaluateKnown(const Size& extent, const SizeBindings& siz
   return extent.evaluate(lookupIn(sizes));
 }
 
-// Returns evaluateKnown() of one extent. Throws UserError if the extent is not valid.
+// Returns evaluateKnown() of one extent. Throws UserError if it overflows or is negative.
 std::optional<int64_t> checkedExtent(const Value& value, size_t axis, const SizeBindings& sizes) {
   const Size& extent = value.tensor.domain[axis].extent;
   std::optional<int64_t> n;

@@ -6,12 +6,17 @@
 namespace heddle {
 
 // Checks that a fusion is valid. Pipelines call it as PassOptions (ir/base/pass_options.h) states.
-// Throws InternalError, which names the value or expression, if one of these conditions is false:
+// Throws InternalError, which names what is wrong, if one of these conditions is false:
+//  - meshes have unique names, and each axis of a mesh has devices and occurs once in the mesh
 //  - ids are in range, and each value is defined before it is read (SSA order)
-//  - each value has one definition and a unique name
+//  - each value has one definition and a unique name; only scalar inputs have defaults
+//  - an output that is stored in an input has the dtype and the rank of the input, and no other
+//    output is stored in this input
 //  - attributes have the types that the op table (ir/ops/op.h) states
-//  - shapes and dtypes follow the rules of the op
-//  - a sharding uses axes of its mesh, each at most once
+//  - shapes and dtypes follow the rules of the op; a broadcast axis has extent 1
+//  - a sharding uses axes of its mesh, each at most once, and splits only iteration axes
+//  - no integer or bool tensor is partial with avg
+//  - a stream split (Sharding::StreamSplit) names an axis of the tensor and at least one chunk
 //  - the memory orders in a layout are permutations of the axes
 //  - no annotation contains the id of a value that does not exist
 void verify(const Fusion& fusion);

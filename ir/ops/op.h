@@ -20,7 +20,7 @@ namespace heddle {
 enum class OpKind : uint8_t {
   Constant,   // a scalar literal: attribute `value`
   SizeOf,     // an i64 scalar: the unsharded extent of axis `axis` of the operand
-  Pointwise,  // computes each element from the operands' elements at the same index; also casts
+  Pointwise,  // computes each element from the operands' elements at the same index: add, cast
   Reduction,  // reduces the axes in attribute `axes`
   Broadcast,  // inserts broadcast axes (extent 1); `axes` are their indices in the output
   Expand,     // stretches axes of extent 1 to `sizes`
@@ -40,9 +40,9 @@ enum class OpKind : uint8_t {
 
 // How heddle executes the ops of a kind.
 enum class OpRole : uint8_t {
-  Host,    // the host evaluates the scalar
-  Kernel,  // a kernel that heddle generates. If all operands are scalars, the host evaluates the op
-           // instead. A broadcast or expand may instead be a view
+  Host,     // the host evaluates the scalar
+  Kernel,   // a kernel that heddle generates. If all operands of a pointwise op are scalars, the
+            // host evaluates the op instead. A broadcast or expand may instead be a view
   Library,  // a library call
   View,     // the result refers to the memory of the operand; some reshapes need a copy
   Set,      // a view, a copy or a collective, as the shardings and layouts require
@@ -113,10 +113,10 @@ struct OpDef {
   // A note for docs/ops.md. It states what the name of the op does not say, and how the op differs
   // from PyTorch's op.
   std::string_view note = {};
-  // A type of the runtime headers, or empty. A thread keeps one object of this type for the op
-  // while it computes neighbouring elements. `text` refers to the object by the next number after
-  // the operands, such as {2} for an op with two operands. The object only saves time: the result
-  // must not depend on what the object computed before.
+  // A type that the headers of kernels define, or empty. A thread keeps one object of this type for
+  // the op while it computes neighbouring elements. `text` refers to the object by the next number
+  // after the operands, such as {2} for an op with two operands. The object only saves time: the
+  // result must not depend on what the object computed before.
   std::string_view state = {};
   // true: the result is one of the operands that are not conditions, so it needs no rounding.
   bool selects = false;
@@ -143,8 +143,8 @@ const OpDef& op(std::string_view name);
 // Returns the identity element of a reduction in `dtype`:
 //  - sum, avg: 0
 //  - prod:     1
-//  - max:      -inf for floats, the lowest value for integers
-//  - min:      inf for floats, the highest value for integers
+//  - max:      -inf for floats, the lowest value for integers, false for bool
+//  - min:      inf for floats, the highest value for integers, true for bool
 Scalar identityOf(ReduceOp op, DType dtype);
 
 // Returns the type in which heddle computes with values of `dtype`: f32 for all float types except
@@ -168,11 +168,13 @@ struct OperandType {
   OperandKind kind;
 };
 
-// Returns the common type of operands by PyTorch's rules. The category of a type is bool, integer
-// or float, in ascending order. The operands of one kind determine the common type: those with the
-// highest category, or the first such kind in OperandKind if several kinds have this category. The
-// common type is the promote() type (ir/base/dtype.h) of these operands. Exception: if scalars of a
-// float type determine it, and some operand is a tensor, the common type is f32.
+// Returns the common type of operands by PyTorch's rules:
+//  1. For each OperandKind, promote() (ir/base/dtype.h) gives the common type of the operands of
+//     this kind. If some operand is a tensor, a float type of the scalars counts as f32.
+//  2. The result is the one of these types with the highest category. The categories are bool,
+//     integer and float, in ascending order.
+//  3. If several of these types have the highest category, the result is the type of the kind that
+//     comes first in OperandKind.
 DType promoteOperands(std::span<const OperandType> operands);
 
 }  // namespace heddle
