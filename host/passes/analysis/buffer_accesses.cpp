@@ -177,8 +177,11 @@ std::pair<int64_t, Size> multipleOf(const Size& size) {
   return {1, size};
 }
 
-// Returns whether a <= b is certain. This is so if `a` and `b` are equal, if `a` is 0 and `b`
-// cannot be negative, or if both are constant multiples of the same size, which cannot be negative.
+// Returns whether a <= b is certain. The function recognizes these cases:
+// - `a` and `b` are equal.
+// - `a` is 0, and `b` cannot be negative.
+// - `a` and `b` are constant multiples of the same size, which cannot be negative, and the constant
+//   of `a` is at most that of `b`.
 // A size without a subtraction cannot be negative, because extents are not negative.
 bool isAtMost(const Size& a, const Size& b) {
   if (a == b || a.isConstant(0)) return a == b || !b.hasDifference();

@@ -13,11 +13,11 @@
 namespace heddle::host {
 namespace {
 
-// An instruction that only moves data from one slot to another.
+// A collective, a view, or a kernel with one operand and one result that is next to a collective.
 struct Move {
   SlotId in;
   SlotId out;
-  const Communicate* post = nullptr;  // nullptr: a view, or a kernel before or after a collective
+  const Communicate* post = nullptr;  // nullptr: a view or a kernel
 };
 
 const CallLibrary* matmulOf(const Instruction& x) {
