@@ -12,11 +12,11 @@
 
 namespace heddle::host {
 
-// Call this when `error` ends the work of this rank. If the job has failed, and not because this
-// rank reported its own failure (JobMonitor::fail()), throws UserError with the code of the job's
-// failure and the text of `error`. Exception: if `error` has the code RankLost and its text does
-// not contain the text of the job's failure, the thrown error has the text of the job's failure. In
-// all other cases, the function does nothing.
+// Call this when `error` ends the work of this rank. If the monitor knows that the job has failed,
+// and this rank has not reported that failure itself (JobMonitor::fail()), throws UserError with
+// the code of the job's failure and the text of `error`. Exception: if `error` has the code
+// RankLost and its text does not contain the text of the job's failure, the thrown error has the
+// text of the job's failure. Without such a failure, the function does nothing.
 void throwIfOtherRankFailed(const comm::JobMonitor& monitor, const UserError& error);
 // Reports that this rank has failed, so that the other ranks stop waiting for it. Waiting calls of
 // this rank end too. Does nothing if `monitor` is nullptr, which is usual in a job of one rank.

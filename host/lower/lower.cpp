@@ -146,7 +146,7 @@ class Lowering {
   // first piece also allocates the result. The result may be a piece of another cat, and then is
   // itself a slice.
   void provide(ValueId id, int line) {
-    std::vector<ValueId> slices;  // each is stored in the next one
+    std::vector<ValueId> slices;  // each is a slice of the next one
     for (; !slots_[id].valid() && cats_.catOf(id) != nullptr; id = cats_.catOf(id)->result) {
       slices.push_back(id);
     }
@@ -222,7 +222,8 @@ class Lowering {
   }
 
   // Returns the slot for the log-sum-exps of a forward attention with the result `o`, and creates
-  // the slot at the first call. The slot has the axes of o, except the width.
+  // the slot at the first call. The slot has the axes of `o` except the last one, the width of a
+  // head.
   SlotId logSumsOf(ValueId o) {
     const auto [found, is_new] = log_sums_.try_emplace(o);
     if (!is_new) return found->second;

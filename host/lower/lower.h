@@ -17,8 +17,8 @@ namespace heddle::host {
 //   Alias.
 // - A cat becomes one Allocate. A kernel that computes a piece of the cat writes the piece into a
 //   slice of the allocated tensor: an Alias replaces the Allocate of the piece. A Copy stores each
-//   piece that no kernel can write in this way. If a piece is itself a cat, it also gets an Alias
-//   instead of its Allocate.
+//   piece that no kernel can write in this way. If a cat is a piece of another cat, an Alias
+//   replaces its Allocate too.
 // - If a backward attention reads the results of a forward attention, the log-sums of the forward
 //   attention (host/program/library_op.h) get a slot. The fusion has no value for them.
 // - The program has no Free instruction, and all instructions are on stream 0. The passes of

@@ -19,14 +19,12 @@ struct SlotUses {
 
 IdVector<SlotId, SlotUses> slotUsesOf(const Program& program);
 
-// Returns the memory order of the axes of the slot, outermost axis first, in the two cases below.
-// The elements of the slot are then contiguous in memory except for padding. Returns nullopt in all
-// other cases. In both cases, one instruction at the top level defines the slot, and no other
-// instruction defines it:
+// Returns the memory order of the axes of the slot, outermost axis first, if its elements are
+// certainly contiguous in memory except for padding. This is so if exactly one instruction defines
+// the slot, and this instruction is at the top level and is one of these:
 // - an Allocate
-// - an Alias of the kind Reshape. Its input is a row-major slot of the first case, or a slot of
-// this
-//   second case.
+// - an Alias of the kind Reshape, whose input is row-major and fulfils the same conditions
+// Returns nullopt in all other cases.
 std::optional<AxisOrder> denseOrderOf(const Program& program,
                                       const IdVector<SlotId, SlotUses>& uses, SlotId id);
 

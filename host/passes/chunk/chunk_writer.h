@@ -36,7 +36,7 @@ class ChunkWriter {
 
  private:
   // A view of an unsplit tensor whose slices along `axis` are the chunks. If a chunk contains rows
-  // of the blocks of several ranks, the axis before `axis` is the index of the block.
+  // of the blocks of several ranks, the axis before `axis` counts the blocks.
   struct Rows {
     SlotId slot;  // names the view
     size_t axis;

@@ -23,7 +23,7 @@ struct ChunkedWork {
   // calls, because a call takes only one batch axis.
   int64_t calls = 1;
   bool reduces = false;  // true: the collective is a reduce-scatter or an allreduce
-  double moved = 0;      // bytes that the kernels of the match read and write; 0: no kernel
+  double moved = 0;      // bytes that kernels of the match (and front) move; 0: no kernel
   // Number of rows of one matrix of the unsplit matrix product. The model uses this number to
   // compute how many output tiles are only partly filled. 0: the model assumes that all tiles are
   // full.
@@ -57,8 +57,8 @@ double matmulSeconds(const ChunkedWork& work);
 //     runs beside it.
 //   for reductions: a short first and a short last chunk. The first reduction then starts early.
 // A copy channel moves a chunk in pieces of at most CostConstants::piece_bytes. For an allreduce, a
-// chunk of several pieces is slow, because each piece waits for an SM. Splits with such chunks are
-// left out if the split into 8 equal chunks avoids them.
+// chunk of several pieces is slow, because each piece waits for an SM that computes its sum. Splits
+// with such chunks are left out if the split into 8 equal chunks avoids them.
 std::vector<ChunkShares> sharesFor(const ChunkedWork& work);
 
 // Returns the predicted seconds of the work, split into chunks of these lengths. The communication

@@ -354,8 +354,8 @@ class OverlapFinder {
         std::count(inputs.begin(), inputs.end(), between) != (reads ? 1 : 0)) {
       return false;
     }
-    // Both slots must have at most one definition. They then name the same rows at every
-    // instruction.
+    // `rows` and `result` must have at most one definition. Each then names the same tensor at
+    // every instruction.
     return uses(result).defined.size() == 1 && uses(rows).defined.size() <= 1 &&
            (reads ? rows : result) == between;
   }

@@ -13,7 +13,8 @@
 namespace heddle::host {
 namespace {
 
-// A collective, a view, or a kernel with one operand and one result that is next to a collective.
+// An instruction that connects two slots: a collective, a view, or a kernel next to a collective.
+// The kernel has one operand and one result.
 struct Move {
   SlotId in;
   SlotId out;
