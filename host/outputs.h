@@ -56,9 +56,10 @@ class Outputs {
   // Returns the name of output `i`.
   const std::string& name(size_t i) const;
   // Returns the tensor with which output `i` shares memory. This is the input of which output `i`
-  // is a view or in which the run has stored it, or an earlier output in the same allocation.
-  // Returns nullopt if the output has memory of its own, is stored in a preallocated tensor, is a
-  // scalar, or has no part on this rank. Throws UserError if there is no output `i`.
+  // is a view or in which the run has stored it, or the first output in the same allocation.
+  // Returns nullopt if output `i` is itself the first output in an allocation of the run, is stored
+  // in a preallocated tensor, is a scalar, or has no part on this rank. Throws UserError if there
+  // is no output `i`.
   std::optional<AliasedTensor> aliased(size_t i) const;
   // Returns what ExecutableOptions::check_numerics has found on this rank, as a text of one or two
   // lines. Returns "" if the check is off, or if no instruction has written NaN or infinity. Call

@@ -173,7 +173,8 @@ void TaskFault::setTask(comm::RankTask task) {
       userError("injected: throw");
     case InjectedFault::Kind::Stall:
       // If the rank has its own process, the stall must not end with an error. The error would hide
-      // the message that the job monitor prints before it ends this process.
+      // the message of the job monitor's on_failure function, which `heddle run` prints before it
+      // ends this process.
       if (fault_.is_process) ended_ = [] { return false; };
       return waitUntilEnded(0, true, ended_);
     case InjectedFault::Kind::Delay:

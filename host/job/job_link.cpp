@@ -4,9 +4,10 @@
 
 namespace heddle::host {
 
-// The code RankLost says that `error` is a consequence of a failure of another rank. A rank that
-// leaves after a failure can end a wait of this rank before the job monitor of this rank interrupts
-// the wait. `error` then only says which rank has left, and not why.
+// The code RankLost says that `error` is a consequence of a failure of another rank. If a rank
+// leaves the job because of a failure, a call of this rank that waits for it may throw `error`
+// before the job monitor of this rank interrupts the call. `error` then says which rank has left,
+// but not why.
 void throwIfOtherRankFailed(const comm::JobMonitor& monitor, const UserError& error) {
   const bool is_consequence = error.code() == ErrorCode::RankLost;
   if (!is_consequence && !monitor.failed()) return;

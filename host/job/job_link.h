@@ -12,17 +12,19 @@
 
 namespace heddle::host {
 
-// If another rank of the job has failed, throws UserError with the code of that failure and the
-// text of `error`. Exception: if `error` has the code RankLost and its text does not contain the
-// text of the failure, the thrown error has the text of the failure. Does nothing if no other rank
-// has failed.
+// Call this when `error` ends the work of this rank. If the monitor knows that the job has failed,
+// and this rank has not reported that failure itself (JobMonitor::fail()), throws UserError with
+// the code of the job's failure and the text of `error`. Exception: if `error` has the code
+// RankLost and its text does not contain the text of the job's failure, the thrown error has the
+// text of the job's failure. Without such a failure, the function does nothing.
 void throwIfOtherRankFailed(const comm::JobMonitor& monitor, const UserError& error);
 // Reports that this rank has failed, so that the other ranks stop waiting for it. Waiting calls of
 // this rank end too. Does nothing if `monitor` is nullptr, which is usual in a job of one rank.
 void failJob(comm::JobMonitor* monitor, comm::World* world, const char* reason) noexcept;
-// Reports to the job the exception that is being handled, and throws it again. If it is a UserError
-// and another rank has failed, calls throwIfOtherRankFailed() instead. Exceptions that are not
-// std::exception are not reported. Call this function in a catch block.
+// Reports the exception that is being handled as the failure of this rank (failJob()), and throws
+// it again. Call this function in a catch block. An exception that is no std::exception is not
+// reported. For a UserError, the function first calls throwIfOtherRankFailed(), if there is a
+// monitor. If this call throws, nothing is reported.
 [[noreturn]] void failJobAndRethrow(comm::JobMonitor* monitor, comm::World* world);
 
 // Reports the runs of one Executable to the job monitor (comm/monitor/job_monitor.h). Before open()
@@ -52,7 +54,8 @@ class JobLink {
   //   sizes         hash that distinguishes the plans of one program
   //   communicates  true: the program communicates on some rank, so all ranks count its runs
   //   chain         id of a sequence of runs that end in the order in which they began; 0: the run
-  //                 belongs to no such sequence
+  //                 belongs to no such sequence. Not read if `communicates` is false, because all
+  //                 these runs of the Executable form one sequence
   int64_t beginRun(uint64_t sizes, bool communicates, int64_t chain);
   // Reports the end of the run with the number `run`, which beginRun() returned. Does nothing if
   // `run` is 0. Also does nothing if the job has failed, so that the status still shows the last
@@ -71,11 +74,10 @@ class JobLink {
   bool failed() const;
   // Returns the failure of the job, or an empty string if failed() is false.
   std::string failure() const;
-  // Returns the code of the failure of the job, or RankLost without a monitor. Requires failed() if
-  // there is a monitor.
+  // Returns the code of the failure of the job, or RankLost if JobLink has no monitor (before
+  // open(), after close()). Requires failed() if there is a monitor.
   ErrorCode failureCode() const;
-  // Calls the function of the same name above, with the job monitor. Does nothing without a
-  // monitor.
+  // Calls the function of the same name above with the job monitor, if there is one.
   void throwIfOtherRankFailed(const UserError& error) const;
 
  private:
@@ -91,7 +93,7 @@ class JobLink {
   uint64_t program_ = 0;
   int64_t number_ = 0;
   int64_t ended_runs_ = 0;
-  int waiting_ = 0;  // number of Waiting activities that have begun and not ended
+  int waiting_ = 0;  // number of activities of the kind Waiting that have begun and not ended
 };
 
 }  // namespace heddle::host

@@ -22,14 +22,14 @@ std::vector<std::unique_ptr<comm::World>> makeInProcessWorldsFor(DeviceKind kind
 //             and NCCL is bootstrapped through MPI.
 // Errors:     UserError if a library that the job needs is missing: MPI, CUDA or NCCL, or heddle's
 //             module for it (libheddle_mpi.so, for example).
-// Exceptions: if an exception ends the work of a rank, catch it outside of the scope of the World.
-//             The World is then destroyed first. Its destructor notifies the other ranks, and their
-//             run() or wait() throws. Call World::fail() before the destructor runs, so that the
-//             error messages of the other ranks contain the reason.
+// Exceptions: if an exception ends the work of a rank, let it leave the scope of the World. The
+//             destructor of the World then notifies the other ranks, and their run() or wait()
+//             throws. To give the reason to the other ranks, also catch the exception inside of the
+//             scope, call World::fail() and throw the exception again (examples/mpi_job.cpp).
 // Failures:   after a failure, MPI can only be used to end the process.
 //             - If heddle initialised MPI, the process ends without MPI_Finalize.
 //             - A program that initialised MPI itself should wait for one second and then call
-//               MPI_Abort (examples/mpi_job.cpp). During this second, the other ranks can report
+//               MPI_Abort. During this second, the other ranks can report
 //               their errors.
 //             - In a failed job, MPI_Finalize calls MPI_Abort with code 2. Otherwise MPI_Finalize
 //               could wait forever for ranks that never call it.

@@ -10,8 +10,8 @@ namespace heddle::host {
 // Returns the bounds and steps of a `slice` expression.
 Alias::Slice sliceOf(const Expression& slice);
 
-// A cat is a tensor into which other groups (ir/segment/segment.h) write their results, the pieces.
-// Returns the slice of this tensor that stores the piece.
+// Returns the slice of the cat's result that stores the piece. A cat is a tensor, its result, into
+// which other groups (ir/segment/segment.h) write their results, the pieces.
 Alias::Slice sliceOf(const Fusion& fusion, const Cat& cat, const Cat::Piece& piece);
 
 // Finds the values of a segmented fusion that are stored as slices of the result of a cat.

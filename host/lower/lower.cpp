@@ -142,10 +142,11 @@ class Lowering {
   }
 
   // Emits the instructions that define the memory of a value. Call this before an instruction
-  // writes the value. A piece of a cat is a slice of the result of the cat. The first piece
-  // allocates the result, which may be a piece of another cat.
+  // writes the value. A piece of a cat is a slice of the result of the cat, so the call for the
+  // first piece also allocates the result. The result may be a piece of another cat, and then is
+  // itself a slice.
   void provide(ValueId id, int line) {
-    std::vector<ValueId> slices;  // each is stored in the next one
+    std::vector<ValueId> slices;  // each is a slice of the next one
     for (; !slots_[id].valid() && cats_.catOf(id) != nullptr; id = cats_.catOf(id)->result) {
       slices.push_back(id);
     }
@@ -221,7 +222,8 @@ class Lowering {
   }
 
   // Returns the slot for the log-sum-exps of a forward attention with the result `o`, and creates
-  // the slot at the first call. The slot has the axes of o, except the width.
+  // the slot at the first call. The slot has the axes of `o` except the last one, the width of a
+  // head.
   SlotId logSumsOf(ValueId o) {
     const auto [found, is_new] = log_sums_.try_emplace(o);
     if (!is_new) return found->second;
@@ -291,8 +293,8 @@ class Lowering {
     return slot.alloc;
   }
 
-  // Sets the allocation of `all`, the slot that holds the blocks of all ranks of the team. The
-  // allocation has space for one block of the largest size per rank.
+  // Sets the allocation of `all`, the slot with the blocks that the collective joins or separates.
+  // The allocation has space for all of these blocks, each with the allocated size of `block`.
   void padAllBlocks(const Collective& c, SlotId all, SlotId block) {
     const size_t axis = c.step.axis;
     const Size blocks = allocOf(block)[axis] * Size(blocksOf(c.step));
@@ -303,8 +305,8 @@ class Lowering {
   }
 
   // Sets allocations so that the element counts of a collective are equal on all ranks. The order
-  // of the loops matters: the first loop may pad the input of an allreduce or a broadcast, and the
-  // second loop then copies this padding to the output.
+  // of the loops matters: the first loop may pad the input of an allreduce, a transfer or a
+  // broadcast, and the second loop then copies this padding to the output.
   void padForCollectives() {
     for (const Collective& c : collectives_) {
       switch (c.step.kind) {
@@ -334,8 +336,8 @@ class Lowering {
     }
   }
 
-  // Copies the requests to split a slot into chunks (host/passes/chunk) from the fusion to the
-  // slots.
+  // Copies the user's requests to compute a value in chunks (StreamRequest) from the fusion to the
+  // slots of the values. The passes of host/passes/chunk read them there.
   void markStreamSplits() {
     const auto splits = fusion_.annotation<StreamSplits>(kStreamSplits);
     if (!splits) return;

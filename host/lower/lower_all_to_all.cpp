@@ -16,11 +16,11 @@ class ExchangeWriter {
     block_[joined] = blockAllocation(slot(x_.post.in).tensor, program_.meshes)[joined];
   }
 
-  // Emits the instructions. Each of the slots below differs from the one before it in one property:
-  // - parts to tiles: the order of the elements in memory
-  // - tiles to apart: the order of the axes
-  // - apart to padded: the ranks and the joined axis become one axis
-  // - padded to the result: the padding is left out
+  // Emits the instructions. Each of the slots below differs from the previous slot in one property:
+  // - tiles: the order of the elements in memory
+  // - apart: the order of the axes
+  // - padded: the axis of the ranks and the joined axis are one axis
+  // - the result: there is no padding
   void run() {
     const SlotId parts = addSlot("_parts", partSizes(), partOrder());
     const SlotId tiles = addSlot("_tiles", partSizes(), tileOrder());

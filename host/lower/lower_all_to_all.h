@@ -16,7 +16,7 @@ std::vector<Size> blockAllocation(const TensorView& tensor, const Meshes& meshes
 // among the ranks of the team. In the result, axis `step.axis` is sharded among these ranks
 // instead.
 struct Exchange {
-  Communicate post;  // the collective, from the slot of the input to the slot of the result
+  Communicate post;  // the all-to-all, with the slots of the input and of the result
   ReshardStep step;
   AxisOrder order;      // memory order of the input
   MeshId on = kNoMesh;  // Instruction::on of all instructions of the exchange
@@ -29,8 +29,10 @@ struct Exchange {
 //
 //   %out_parts     the received parts; axes: the ranks, then the axes of a part
 //   %out_tiles     the same elements and axes, in the memory order of %out
-//   %out           view of %out_tiles: the ranks and the joined axis become one axis, and the
-//                  padding is left out. %out_apart and %out_padded are the views between them
+//   %out_apart     view of %out_tiles: the axis of the ranks is directly before the joined axis
+//   %out_padded    view of %out_apart: these two axes become one axis
+//   %out           view of %out_padded without the padding
+//
 // `names` contains the names that slots of the program have or will get. The function adds the
 // names of the new slots.
 void appendExchange(Program& program, UniqueNames& names, const Exchange& exchange);

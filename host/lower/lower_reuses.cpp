@@ -25,7 +25,7 @@ class ReuseWriter {
     });
   }
 
-  // A copy to an input overwrites all other outputs that name the memory of this input. keep()
+  // A Copy to an input would overwrite each output that is the input or a view of it. keep()
   // therefore copies these outputs to new slots first.
   void run() {
     std::set<SlotId> overwritten;
@@ -53,7 +53,7 @@ class ReuseWriter {
     return id;
   }
 
-  // Replaces an output by a copy of it.
+  // Copies an output to a new slot, which becomes the output.
   void keep(SlotId& output) {
     Slot copy{names_.fresh(slot(output).name + kKeptSuffix), false, slot(output).tensor, {}, {}};
     copy.tensor.layout.observed.reset();
@@ -63,6 +63,7 @@ class ReuseWriter {
     output = kept;
   }
 
+  // Gives the input the allocated sizes of `from`, the slot that is copied to it.
   void takePadding(SlotId input, SlotId from) {
     // A view that regroups the axes of the input needs memory without padding.
     if (reshaped_.contains(input)) return;

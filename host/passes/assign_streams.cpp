@@ -8,7 +8,7 @@ namespace heddle::host {
 
 Program assignStreams(Program program) {
   if (program.streams() > 1 || !isUnordered(program, bufferAccessesOf(program))) return program;
-  constexpr size_t kMaxTeams = 15;              // limit; all further pairs use stream 15
+  constexpr size_t kMaxTeams = 15;              // the largest size of `teams`
   std::vector<std::pair<Team, int32_t>> teams;  // pairs of a team and a copy channel
   for (Instruction& x : program.body) {
     // Only Communicate posts here: isUnordered() is false for programs with Send and Recv.

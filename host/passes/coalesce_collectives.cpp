@@ -42,7 +42,8 @@ class Coalescer {
         sizes_(program_, options) {}
 
   // Visits the instructions in order. A group is open as long as all its posts can move down to the
-  // current instruction. Only open groups take further collectives.
+  // current instruction and it has fewer than CostConstants::group_posts members. Only open groups
+  // take further collectives.
   Program run() {
     if (program_.streams() > 1 || !isUnordered(program_, items_)) return std::move(program_);
     findPosts();
@@ -63,8 +64,8 @@ class Coalescer {
     return std::get<Communicate>(at(member.post).op);
   }
 
-  // Records the posts and waits of each token. Ignores the instructions Send and Recv, because only
-  // collectives are joined.
+  // Records the collectives and the waits of each token, and counts the accesses of collectives for
+  // isPiece(). The program contains no Send or Recv, because isUnordered() is true.
   void findPosts() {
     for (size_t i = 0; i < program_.body.size(); ++i) {
       // Only a Wait waits for a token.
@@ -77,9 +78,9 @@ class Coalescer {
     }
   }
 
-  // Returns whether collective `i` shares a buffer with a second collective of the same kind: both
-  // read the buffer, or both write it. Such collectives are usually pieces of one collective that
-  // was split on purpose.
+  // Returns whether the collective of instruction `i` shares a buffer with a second collective of
+  // the same kind: both read the buffer, or both write it. Such collectives are usually pieces of
+  // one collective that was split on purpose.
   bool isPiece(size_t i, CollectiveKind kind) const {
     const auto& accesses = items_.items[i].accesses;
     return std::any_of(accesses.begin(), accesses.end(), [&](const ItemAccess& access) {
@@ -87,9 +88,9 @@ class Coalescer {
     });
   }
 
-  // Returns collective `i` if it may be joined. The collective must be small. Its token must have
-  // exactly one post and exactly one wait. The wait must come after the post, and the same ranks
-  // must execute both.
+  // Returns the collective that instruction `i` posts, if it may be joined: mayGroup() allows its
+  // kind, it is small, and isPiece() is false. Its token must have exactly one post and exactly one
+  // wait. The wait must come after the post, and the same ranks must execute both.
   std::optional<Member> memberAt(size_t i) {
     // Only a Communicate can be joined: no other post can have several pairs.
     const auto* x = std::get_if<Communicate>(&at(i).op);
@@ -195,10 +196,10 @@ class Coalescer {
   const IdVector<SlotId, SlotUses> uses_;
   const NominalSizes sizes_;
   std::map<TokenId, std::vector<size_t>> posts_, waits_;  // indices into the body
-  // (kind of collective, read or write of a buffer) -> number of such accesses in the program.
+  // Number of accesses by collectives, per kind of collective, buffer, and read or write.
   std::map<std::pair<CollectiveKind, ItemAccess>, int> sharing_;
   std::vector<PostGroup> groups_;
-  std::set<size_t> open_;                       // the groups that further collectives may join
+  std::set<size_t> open_;                       // the open groups, see run()
   std::map<size_t, std::vector<size_t>> ends_;  // by instruction: groups that it may block
   std::map<size_t, size_t> joined_;             // index of the last post of a group -> group
   std::set<size_t> gone_;                       // indices of posts and waits that groups replace

@@ -9,20 +9,20 @@ namespace heddle::host {
 // buffers (Communicate::also). The instruction posts (starts) all collectives of the group. One
 // Wait directly after it waits for all of them; sinkWaits() moves this Wait down later.
 //   The collectives of a group have the same kind, reduction, root, team and carrier
-//     (comm::Carrier), and the same ranks execute them (Instruction::on). No collective of a group
-//     depends on another one of the group.
+//     (comm::Carrier), and the same ranks execute them (Instruction::on). mayGroup() must allow the
+//     kind. No collective of a group depends on another one of the group.
 //   The group is posted at the position of its last collective. The other collectives of the group
 //     therefore move down. They do not move past an instruction that accesses their output, writes
 //     their input or redefines one of their slots (names of buffers).
-//   Collectives of the same kind that all read one buffer, or all write one buffer, are not joined.
-//     They are usually pieces of one collective, which an earlier pass or the author split on
-//     purpose.
+//   If two or more collectives of the same kind read one buffer, or write one buffer, none of them
+//     is joined. They are usually pieces of one collective, which an earlier pass or the author
+//     split on purpose.
 //   CostConstants (host/passes/chunk/cost_constants.h) limits the bytes of each collective that is
 //     joined, and the bytes and the number of collectives of a group. The bytes are those at
 //     nominal sizes (host/passes/analysis/nominal_sizes.h), so the groups are the same on every
 //     rank.
 //   A token connects a post with the Wait for it. A collective is joined only if its token has
-//     exactly one post and one Wait. The Wait must follow the post, on the same ranks.
+//     exactly one post and one Wait. The Wait must come after the post, on the same ranks.
 //
 // Run this after liftPosts(), which brings posts together, and before assignStreams() and
 // sinkWaits(). A program does not change if it has several streams, or if its author ordered its

@@ -4,8 +4,8 @@
 
 namespace heddle::host {
 
-// Replaces every Call by the body of the called program. Run this before all other passes, because
-// they need to know every access to a buffer.
+// Replaces every Call instruction by the body of the program that it calls. Run this before all
+// other passes of host/passes, because they need to know every access to a buffer.
 Program expandCalls(Program program);
 
 }  // namespace heddle::host

@@ -16,7 +16,7 @@ AccessOrder::AccessOrder(const Program& program, const BufferAccesses& items)
     const Op& op = program.body[i].op;
     if (!item.stream.valid() || clocks.order(op, item.stream)) continue;
     VectorClock& clock = clocks.of(item.stream);
-    // Allocate and Free are no uses: they access the buffer, but not its value.
+    // Allocate and Free are no uses: they access the buffer, but not its elements.
     const bool is_use = !std::holds_alternative<Allocate>(op) && !std::holds_alternative<Free>(op);
     if (is_use && !item.accesses.empty()) before_[i] = clock;
     const int32_t time = ++clock.streams[item.stream];

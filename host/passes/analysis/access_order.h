@@ -10,8 +10,8 @@ namespace heddle::host {
 
 // Determines which accesses to buffers have certainly completed when a later access begins. The
 // class follows the rules of checkRaces() (host/verify/check_races.h), but needs no sizes. An item
-// is a top-level instruction (buffer_accesses.h). Requires that the author has ordered no item of
-// the program (Item::opaque).
+// is a top-level instruction (buffer_accesses.h). Requires that no item of the program is opaque
+// (Item::opaque).
 class AccessOrder {
  public:
   // An access of an item to a buffer. Allocate and Free are not uses. A VectorClock is a set of
@@ -27,7 +27,7 @@ class AccessOrder {
 
   // Returns the uses of a buffer in the order of the program.
   const std::vector<Use>& usesOf(RootId root) const { return uses_[root]; }
-  // Returns whether `a` has completed when the stream of `b` reaches `b`.
+  // Returns whether `a` has certainly completed when the stream of `b` reaches `b`.
   bool happensBefore(const Use& a, const Use& b) const {
     const VectorClock& clock = before_[b.item];
     return a.post >= 0 ? clock.knowsPost(a.post) : clock.knowsStep(a.stream, a.time);

@@ -81,9 +81,9 @@ class ItemFinder {
     return false;
   }
 
-  // Visits the bodies of a For or If. A body may run any number of times, so a slot may name one of
-  // several buffers afterwards. The function repeats the visits until they add no buffer to any
-  // slot.
+  // Visits the bodies of a For or If. A body may run any number of times, also zero, so a slot may
+  // name one of several buffers afterwards. Each visit adds the buffers that a slot may name. The
+  // function repeats the visits until they add nothing.
   void body(std::vector<const std::vector<Instruction>*> lists, Item& item) {
     // A slot may name a different part of a buffer in each iteration, so the part of the slot is
     // unknown.
@@ -115,8 +115,9 @@ class ItemFinder {
     }
   }
 
-  // Returns the part of a buffer that a view names. A view of a part names the same part. A slice
-  // of a full buffer along one axis is a new part. Returns an invalid id for all other views.
+  // Returns the part of a buffer that a view names. A view of a part counts as the same part. A
+  // slice along one axis of a slot without a known part is a new part. Returns an invalid id for
+  // all other views.
   PartId partOf(const Alias& view) {
     const PartId inherited = part_of_[view.in];
     const auto* slice = std::get_if<Alias::Slice>(&view.view);
@@ -176,9 +177,12 @@ std::pair<int64_t, Size> multipleOf(const Size& size) {
   return {1, size};
 }
 
-// Returns whether a <= b is certain. The function recognizes this if `a` and `b` are constant
-// multiples of the same size, and this size cannot be negative. A size without a subtraction cannot
-// be negative, because extents are not negative.
+// Returns whether a <= b is certain. The function recognizes these cases:
+// - `a` and `b` are equal.
+// - `a` is 0, and `b` cannot be negative.
+// - `a` and `b` are constant multiples of the same size, which cannot be negative, and the constant
+//   of `a` is at most that of `b`.
+// A size without a subtraction cannot be negative, because extents are not negative.
 bool isAtMost(const Size& a, const Size& b) {
   if (a == b || a.isConstant(0)) return a == b || !b.hasDifference();
   const auto [n, x] = multipleOf(a);

@@ -42,9 +42,10 @@ struct Item {
   std::set<ItemAccess> accesses;
   StreamId stream;  // invalid: the item has no stream
   TokenId posts;    // the token of the operation that the item posts; invalid: it posts none
-  // true: the author of the program has ordered this item on the streams. insertFrees() frees
-  // no buffer that an opaque item uses. The other passes that order streams do not change a program
-  // that contains an opaque item. Opaque items are:
+  // true: the author of the program has ordered this item on the streams. If an opaque item uses a
+  // buffer that is allocated at the top level, insertFrees() does not free this buffer. The other
+  // passes that order streams do not change a program that contains an opaque item. Opaque items
+  // are:
   //  - GroupBegin, GroupEnd, Send, Recv, Call and barriers
   //  - a For or If whose bodies contain one of these, or a post, a wait, an event or a stream other
   //    than kCallerStream

@@ -43,7 +43,7 @@ bool NominalSizes::isAbove(const Size& size, int64_t limit) const {
     return answer != 0;
   } catch (const UserError&) {
     SizeReads::noteOther();
-    return true;  // the size overflows
+    return true;  // the size overflows or divides by 0
   }
 }
 

@@ -30,9 +30,10 @@ class NominalSizes {
   // Returns the size of the same block in bytes.
   double bytes(const Program& program, const Slot& slot) const;
   // Returns whether the size is larger than `limit` at the nominal sizes. Returns true if the size
-  // overflows or divides by 0. Records in SizeReads (ir/sizes/size_reads.h) that the program
-  // depends on this answer. The fusion is therefore lowered again only for sizes with another
-  // answer. value() records the value itself.
+  // overflows or divides by 0. The functions of this class record in SizeReads
+  // (ir/sizes/size_reads.h) on what the program depends: value() records the value of the size, and
+  // isAbove() only its answer. After isAbove(), the fusion is therefore lowered again only for
+  // sizes with another answer.
   bool isAbove(const Size& size, int64_t limit) const;
 
  private:

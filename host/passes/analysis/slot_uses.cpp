@@ -32,7 +32,7 @@ std::optional<AxisOrder> denseOrderOf(const Program& program,
     if (defined.size() != 1) return std::nullopt;
     const Op& op = program.body[defined.front()].op;
     const Slot& slot = program.slots[id];
-    // After calls are inlined, only Allocate and Alias define tensor slots.
+    // When every Call is inlined, only Allocate and Alias define tensor slots.
     if (std::holds_alternative<Allocate>(op)) {
       const AxisOrder order = slot.tensor.allocationOrder();
       if (!regrouped) return order;

@@ -88,8 +88,8 @@ void StreamOrder::remember(size_t i, const Item& item, int32_t time, int32_t pos
                            const VectorClock& clock) {
   for (const ItemAccess& access : item.accesses) {
     auto& list = done_[access.root];
-    // An older access is redundant if every later access that must wait for it must also wait for
-    // the new access.
+    // An older access is redundant if it has completed when the new access begins, and if every
+    // later access that must wait for it must also wait for the new access.
     std::erase_if(list, [&](const Done& old) {
       return old.knownTo(clock) && (access.write || !old.access.write) &&
              BufferAccesses::covers(access, old.access);

@@ -11,8 +11,8 @@ namespace heddle::host {
 // Determines which accesses to buffers have certainly completed before the next work on a stream.
 // The class walks over the items of a host program in order. An item is a top-level instruction; a
 // root is a buffer (both in buffer_accesses.h). The class follows the rules of checkRaces()
-// (host/verify/check_races.h), but needs no sizes. It ignores items that the author of the program
-// has ordered (Item::opaque).
+// (host/verify/check_races.h), but needs no sizes. step() ignores opaque items (Item::opaque),
+// which the author of the program has ordered.
 //
 // A VectorClock (host/verify/happens_before.h) is a set of work that has certainly completed. It
 // contains the position of the last completed item on each stream, and the posted operations that
@@ -37,12 +37,12 @@ class StreamOrder {
   StreamOrder(const Program& program, const BufferAccesses& items);
 
   // Returns the past accesses that conflict with item `i` and that may still run when the stream of
-  // the item reaches it.
+  // item `i` reaches the item.
   std::vector<Done> missing(size_t i) const;
-  // Returns the posted operations and the last work of each stream that may still run when
-  // kCallerStream reaches the end of the program.
+  // Returns the posted operations, and the last work of each other stream, that may still run when
+  // kCallerStream reaches the end of the program. Done::access of the results names no root.
   std::vector<Done> missingAtEnd() const;
-  // Returns an access to the root after which stream 0 is not ordered. The access may still run.
+  // Returns a past access to the root that may still run when stream 0 begins its next work.
   // Returns nullptr if there is no such access.
   const Done* firstUnknown(RootId root) const;
 
@@ -65,7 +65,7 @@ class StreamOrder {
   const BufferAccesses& items_;
   StreamClocks clocks_;
   VectorClock begin_;
-  std::vector<VectorClock> after_;          // per item
+  std::vector<VectorClock> after_;          // per item: the result of after()
   IdVector<TokenId, int32_t> latest_post_;  // number of the latest post; -1: none
   std::vector<size_t> post_item_;           // per post: the item that posts it
   IdVector<RootId, std::vector<Done>> done_;

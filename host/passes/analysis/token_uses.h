@@ -6,8 +6,8 @@
 
 namespace heddle::host {
 
-// The top-level instructions that post a token or wait for it, as ascending indices into
-// Program::body.
+// The top-level instructions that post an operation with a token, and those that wait for the
+// token, as ascending indices into Program::body.
 struct TokenUses {
   std::vector<size_t> posts;
   std::vector<size_t> waits;

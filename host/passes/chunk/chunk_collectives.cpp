@@ -106,9 +106,9 @@ class Chunker {
   const Slot& slot(SlotId id) const { return program_.slots[id]; }
   const Communicate& post(size_t at) const { return std::get<Communicate>(program_.body[at].op); }
 
-  // Implements the rule of chunkCollectives() about nominal sizes. If the rows of at least one
-  // split divide at these sizes, drops all splits whose rows do not divide. Keeps the stream splits
-  // of the program text.
+  // Implements the rule of chunkCollectives() for rows that do not divide at the nominal sizes. If
+  // the rows of at least one split divide at these sizes, drops all splits whose rows do not
+  // divide. Keeps the stream splits of the program text.
   void keepWhatDivides(std::vector<std::pair<const OverlapMatch*, Choice>>& choices) {
     const auto divides = [&](const auto& each) { return dividesNominally(each.second.remainders); };
     if (std::none_of(choices.begin(), choices.end(), [&](const auto& each) {
@@ -205,10 +205,9 @@ class Chunker {
   // Returns the best split of a match together with its front. Returns no split (one chunk) in
   // these cases:
   // - The match has no front.
-  // - The program text requests a stream split for the collective of the match, or for the gather
-  //   before the front.
+  // - The program text requests a stream split for the match, or for the gather before the front.
   // - The user requests one chunk.
-  // - No split divides the rows at the nominal sizes.
+  // - No split that suits the front (frontTakes()) divides the rows at the nominal sizes.
   // - The cost model decides, and every split takes longer than mostForChain() allows.
   Choice chainOf(const OverlapMatch& match, const OverlapMatches& found) {
     const OverlapMatch* gather = gatherOf(match, found);
@@ -240,7 +239,7 @@ class Chunker {
   // separate splits of the two stages, but must take less than the unsplit program.
   double mostForChain(const OverlapMatch& match, const OverlapMatch* gather) const {
     ChunkedWork front = frontWork(program_, sizes_, match);
-    if (gather != nullptr) front.flops = front.calls = 0;  // `gather` contains this work too
+    if (gather != nullptr) front.flops = front.calls = 0;  // also work of match `gather`
     double whole = matmulSeconds(front);
     double apart = whole;
     for (const OverlapMatch* each : {&match, gather}) {

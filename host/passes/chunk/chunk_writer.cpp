@@ -271,7 +271,8 @@ ChunkWriter::MadeByChunk ChunkWriter::postGathers(Work& work) {
 }
 
 // Writes the gathers of all chunks. After them, writes all chunks of one matrix product, then all
-// chunks of the next matrix product, and so on.
+// chunks of the next matrix product, and so on. If the match has a kernel, its launch for a chunk
+// is directly before this chunk of the first matrix product.
 void ChunkWriter::gatherChunks(Work work) {
   MadeByChunk made = postGathers(work);
   const size_t chunks = work.shares.size();
@@ -296,7 +297,9 @@ void ChunkWriter::gatherChunks(Work work) {
 }
 
 struct ChunkWriter::StageParts {
-  std::map<SlotId, Rows> rows;  // unsplit tensors that matrix products of the stage read
+  // Per unsplit tensor that matrix products of the stage read: the view whose slices are the
+  // chunks.
+  std::map<SlotId, Rows> rows;
   KernelParts kernel;
 };
 

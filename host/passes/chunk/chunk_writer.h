@@ -36,11 +36,11 @@ class ChunkWriter {
 
  private:
   // A view of an unsplit tensor whose slices along `axis` are the chunks. If a chunk contains rows
-  // of the blocks of several ranks, the axis before `axis` is the index of the block.
+  // of the blocks of several ranks, the axis before `axis` counts the blocks.
   struct Rows {
     SlotId slot;  // names the view
     size_t axis;
-    Size unit;  // number of rows of each block that one unit of the shares stands for
+    Size unit;  // extent along `axis` of one unit of the shares
   };
   // The match that the writer splits, and the chunk that it is writing.
   struct Work {
@@ -51,7 +51,7 @@ class ChunkWriter {
     // In the tensors between the first and the last tensor of the match, each chunk contains rows
     // of this number of blocks (one block per rank).
     int64_t blocks;
-    Size unit = Size(0);              // number of rows of each block per unit of the shares
+    Size unit = Size(0);              // extent along the split axis of one unit of the shares
     size_t chunk = 0;                 // index of the chunk
     std::map<SlotId, SlotId> made{};  // slot of the unsplit tensor -> slot of this chunk
   };
@@ -61,7 +61,7 @@ class ChunkWriter {
   struct KernelParts {
     const ChunkStage* stage;
     std::map<int64_t, KernelId> kernels;  // length of a chunk in units -> kernel for this length
-    std::map<SlotId, Rows> rows;          // operands whose chunks are views of an unsplit tensor
+    std::map<SlotId, Rows> rows;          // unsplit operand -> view whose slices are the chunks
     std::map<SlotId, SlotId> shared;      // operand without rows -> view without padding
   };
 

@@ -43,8 +43,9 @@ struct CostConstants {
   // Bytes/s that a kernel reads and writes in the memory of its GPU. Nominal. A device copy reaches
   // 4.2e12 (nvidia-h200_2026-11-21.json).
   double memory_bytes = 3e12;
-  // A reduction of b bytes prolongs a concurrent matrix product by b / beside_bytes seconds,
-  // because the reduction and the matrix product share memory and power. Fitted. For example, a
+  // A reduction in which a GPU sends b bytes prolongs a concurrent matrix product by b /
+  // beside_bytes seconds, because the reduction and the matrix product share memory and power. The
+  // bytes with which an allreduce returns the sums do not count. Fitted. For example, a
   // reduce-scatter that takes t seconds prolongs a concurrent matrix product by t * link_bytes /
   // beside_bytes = 0.7 t.
   double beside_bytes = 5e11;

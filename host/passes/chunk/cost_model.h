@@ -16,14 +16,14 @@ namespace heddle::host {
 struct ChunkedWork {
   double flops = 0;  // floating-point operations of the matrix products
   double bytes = 0;  // bytes that the device sends in the collective
-  // true: the results of the matrix products have elements of four bytes or more, and the model
+  // true: the result of the first matrix product has elements of four bytes or more, and the model
   // uses the rate CostConstants::full_flops. false: smaller elements, CostConstants::half_flops.
   bool half_rate = false;
   // Number of library calls per chunk. A matrix product with several batch axes needs several
   // calls, because a call takes only one batch axis.
   int64_t calls = 1;
   bool reduces = false;  // true: the collective is a reduce-scatter or an allreduce
-  double moved = 0;      // bytes that the kernel of the match reads and writes; 0: no kernel
+  double moved = 0;      // bytes that kernels of the match (and front) move; 0: no kernel
   // Number of rows of one matrix of the unsplit matrix product. The model uses this number to
   // compute how many output tiles are only partly filled. 0: the model assumes that all tiles are
   // full.
@@ -44,8 +44,7 @@ int64_t unitsOf(const ChunkShares& shares);
 // Returns the shares of `chunks` chunks of one unit each.
 ChunkShares equalShares(int64_t chunks);
 
-// Returns the predicted seconds of the unsplit matrix products and the kernel, without the
-// collective.
+// Returns the predicted seconds of the unsplit matrix products and kernels, without the collective.
 double matmulSeconds(const ChunkedWork& work);
 
 // Returns the splits among which chunkCollectives() chooses if the user requests no number of
@@ -58,8 +57,8 @@ double matmulSeconds(const ChunkedWork& work);
 //     runs beside it.
 //   for reductions: a short first and a short last chunk. The first reduction then starts early.
 // A copy channel moves a chunk in pieces of at most CostConstants::piece_bytes. For an allreduce, a
-// chunk of several pieces is slow, because each piece waits for an SM. Splits with such chunks are
-// left out if the split into 8 equal chunks avoids them.
+// chunk of several pieces is slow, because each piece waits for an SM that computes its sum. Splits
+// with such chunks are left out if the split into 8 equal chunks avoids them.
 std::vector<ChunkShares> sharesFor(const ChunkedWork& work);
 
 // Returns the predicted seconds of the work, split into chunks of these lengths. The communication
@@ -86,9 +85,10 @@ double chunkedSeconds(const ChunkedWork& work, const ChunkShares& shares);
 comm::Carrier chunkCarrier(comm::CollectiveKind kind, size_t chunk, size_t chunks,
                            bool gathers_too = false);
 
-// Returns the element of `allowed` with the fewest predicted seconds. `allowed` must contain {1}
-// and be sorted by the number of chunks. A split with more chunks is chosen only if it takes less
-// than the fraction CostConstants::longer_gain of the time of the best split with fewer chunks.
+// Returns the element of `allowed` with the fewest predicted seconds, or {1} if the unsplit work
+// takes the fewest. `allowed` must be sorted by the number of chunks. A split with more chunks is
+// chosen only if it takes less than the fraction CostConstants::longer_gain of the time of the best
+// split with fewer chunks.
 ChunkShares cheapestShares(const ChunkedWork& work, const std::vector<ChunkShares>& allowed);
 
 }  // namespace heddle::host

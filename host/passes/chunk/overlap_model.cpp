@@ -75,8 +75,9 @@ double pipelineSeconds(const std::vector<ChunkSeconds>& chunks, bool reduces, in
   for (const ChunkSeconds& chunk : chunks) {
     const bool is_copied = !made.empty() && chunk.come > 0;
     for (int64_t piece = 0; piece < (is_copied ? chunk.pieces : 1); ++piece) {
-      // Each piece waits for an SM, with one exception: the first piece of the second chunk. Its
-      // copy starts right after the first gather, before the first matrix product occupies the SMs.
+      // Each piece of a copy waits for an SM, with one exception: the first piece of the second
+      // chunk. Its copy starts right after the first gather, before the first matrix product
+      // occupies the SMs.
       if (is_copied && (made.size() > 1 || piece > 0)) come = sms.after(come);
       come += is_copied ? chunk.meet + chunk.come / static_cast<double>(chunk.pieces) : chunk.come;
     }

@@ -26,10 +26,12 @@ struct ChunkSeconds {
 //     assumes that they take equally long.
 //   A copy channel needs an SM once per piece, for a copy within the GPU or for a sum. The channel
 //     gets the SM when the running matrix product ends.
-//   `reduces` true: the collectives are reductions. The chunks use two copy channels in turn,
-//     except the last chunk. NCCL reduces the last chunk. This reduction shares the links with the
-//     copies that still run.
-//   `reduces` false: the collectives are gathers before the matrix products (ChunkSeconds::come).
+//   `reduces` true: a reduction follows the matrix products of each chunk. The chunks use two copy
+//     channels in turn, except the last chunk, which NCCL reduces. The simulation assumes that this
+//     last reduction starts when all copies have ended, because they share the links.
+//   `reduces` false: there are no reductions.
+//   In both cases, gathers may precede the matrix products (ChunkSeconds::come). NCCL gathers the
+//     first chunk, and copy channels gather all later chunks.
 double pipelineSeconds(const std::vector<ChunkSeconds>& chunks, bool reduces, int stages);
 
 }  // namespace heddle::host

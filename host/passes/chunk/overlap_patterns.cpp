@@ -137,7 +137,7 @@ class OverlapFinder {
 
   // Finds the matrix product that computes `made`. If a kernel computes `made`, finds this kernel
   // and the matrix products whose results the kernel reads. Returns an empty string, or the reason
-  // why there are none.
+  // why the stage cannot be split.
   std::string findMakers(ChunkStage& match, SlotId made) const {
     if (!isOwn(made, match)) return notOwn(made);
     if (uses(made).at.size() != 3) return fmt::format("%{} has other uses", slot(made).name);
@@ -222,7 +222,7 @@ class OverlapFinder {
 
   // Finds the front of a reduction (OverlapMatch::front). Finds none in these cases:
   // - The match has several matrix products, or its matrix product reads the rows twice.
-  // - No stage computes the rows for this match alone, on the same ranks.
+  // - No stage computes the rows for this match alone, on the ranks that execute the match.
   // - An instruction of the stage could not move down to the post of the reduction.
   // - An instruction of the stage belongs to another match, which is not the gather of this match.
   void findFront(OverlapMatch& match) const {
@@ -253,7 +253,7 @@ class OverlapFinder {
   // - The matrix products that read this result are not exactly those of the front.
   // - A kernel reads the result before the matrix products of the front.
   // - The match is no reduce-scatter, or its chunks do not contain the same rows as the chunks of
-  //   the gather.
+  //   the gather, on the same ranks.
   std::optional<size_t> gatherOf(const OverlapMatch& match, const ChunkStage& front) const {
     const auto [first, last] = gathers_.equal_range(front.matmuls.front());
     for (auto each = first; each != last; ++each) {
@@ -354,8 +354,8 @@ class OverlapFinder {
         std::count(inputs.begin(), inputs.end(), between) != (reads ? 1 : 0)) {
       return false;
     }
-    // Both slots must have at most one definition. They then name the same rows at every
-    // instruction.
+    // `rows` and `result` must have at most one definition. Each then names the same tensor at
+    // every instruction.
     return uses(result).defined.size() == 1 && uses(rows).defined.size() <= 1 &&
            (reads ? rows : result) == between;
   }

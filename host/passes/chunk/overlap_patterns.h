@@ -14,8 +14,8 @@ namespace heddle::host {
 // are called axes of rows. Each instruction is given as an index into Program::body.
 
 // One way to split a match (OverlapMatch, below) into chunks of rows. The split is along one axis,
-// or along several axes as if they were one axis (a flat split). The split axes are outermost in
-// memory, so each chunk is one contiguous range.
+// or along several axes as if they were one axis (a flat split). All axes further out in memory
+// have extent 1, so a chunk is one contiguous range of the memory of each rank's block.
 struct ChunkCut {
   std::vector<size_t> axes;  // the split axes; those of a flat split are in memory order
   std::vector<size_t> ones;  // axes further out in memory than `axes`; all need extent 1 in a run
@@ -31,7 +31,7 @@ struct ChunkStage {
   // By operand of the kernel: whether the operand has rows (RowwiseKernel::has_rows of
   // host/passes/chunk/rowwise_kernel.h).
   std::vector<bool> kernel_rows;
-  std::vector<size_t> allocates;  // the Allocate of each tensor that only this match uses
+  std::vector<size_t> allocates;  // the Allocate of each tensor that chunks replace
 };
 
 // A match: a collective, and the matrix products that can be split together with it. The matrix
@@ -43,14 +43,14 @@ struct OverlapMatch : ChunkStage {
   size_t wait = 0;             // the Wait instruction for its token
   int64_t team = 1;            // number of devices that take part in the collective
   AxisOrder order;             // memory order of input and output of the collective
-  std::vector<ChunkCut> cuts;  // at least one; cuts[0] is possible for the most sizes
-  // For reductions: the stage that computes the rows that the matrix product of this match reads.
-  // No other instruction reads these rows, so a chunk can pass through both stages. nullopt: no
-  // stage computes these rows for this match alone.
+  std::vector<ChunkCut> cuts;  // at least one; the result of cutsOf() (row_cuts.h)
+  // For reductions with one matrix product: the stage that computes the rows that this matrix
+  // product reads. No other instruction reads these rows, so a chunk can pass through both stages.
+  // nullopt: there is no such stage, or it cannot be split together with this match.
   std::optional<ChunkStage> front;
   // The Communicate instruction that gathers the rows that the front reads. It belongs to another
-  // match, whose chunks contain the same rows as the chunks of this match. nullopt: no match
-  // gathers rows in this way for the front alone.
+  // match, whose chunks contain the same rows as the chunks of this match. Set only if this match
+  // is a reduce-scatter. nullopt: no match gathers rows in this way for the front alone.
   std::optional<size_t> gather;
 };
 

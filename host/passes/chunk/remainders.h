@@ -9,7 +9,8 @@
 namespace heddle::host {
 
 // Remainders say whether tensors divide into chunks of rows for the sizes of a run. A remainder is
-// a size expression such as `h mod 8`. A split program may run only if all its remainders are zero.
+// a size expression that is never negative, such as `h mod 8`. A split program may run only if all
+// its remainders are zero.
 // The key of the map is the text of the expression.
 using Remainders = std::map<std::string, Size>;
 
@@ -23,8 +24,8 @@ using Remainders = std::map<std::string, Size>;
 std::optional<Remainders> remaindersOf(const Program& program, const OverlapMatch& match,
                                        const ChunkCut& cut, int64_t units, bool with_front = false);
 
-// Returns the number of rows in one rank's block of a slot: the product of the extents of the axes
-// along which `cut` splits.
+// Returns the length that `cut` divides in one rank's block of a slot: the product of the extents
+// of the split axes. For a flat split, this is the number of rows of the block.
 Size rowsOf(const Program& program, const Slot& slot, const ChunkCut& cut);
 
 }  // namespace heddle::host

@@ -28,7 +28,8 @@ bool lieAlike(const Program& program, const IdVector<SlotId, SlotUses>& uses,
 // - The last axis is not innermost in memory.
 // - The collective gathers or scatters an axis that is not outermost in memory. Axes of the
 //   constant extent 1 do not count.
-// - A tensor whose chunks are views has another memory order, or its order is unknown.
+// - A tensor whose chunks are views has a memory order other than OverlapMatch::order, or its order
+//   is unknown.
 std::optional<ChunkCut> flatCut(const Program& program, const IdVector<SlotId, SlotUses>& uses,
                                 const OverlapMatch& match, const Communicate& x,
                                 std::optional<size_t> moved) {

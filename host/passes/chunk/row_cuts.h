@@ -25,8 +25,8 @@ namespace heddle::host {
 std::vector<ChunkCut> cutsOf(const Program& program, const IdVector<SlotId, SlotUses>& uses,
                              const OverlapMatch& match);
 
-// Returns whether the front of a match can be split along the same axes as the match. Returns false
-// if the match has no front.
+// Returns whether the front of a match can be split along the axes of `cut`, which is a split of
+// the match. Returns false if the match has no front.
 bool frontTakes(const Program& program, const IdVector<SlotId, SlotUses>& uses,
                 const OverlapMatch& match, const ChunkCut& cut);
 

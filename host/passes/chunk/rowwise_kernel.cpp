@@ -117,7 +117,7 @@ Fusion kernelOnRows(const Fusion& segment, const std::vector<TensorView>& operan
     }
     TensorView type = operands[i];
     type.domain.back().kind = value.tensor.domain.back().kind;
-    type.layout = {};  // the slot has the memory order
+    type.layout = {};  // the slot of the operand says its memory order
     made = b.input(value.name, type);
   }
   for (const Expression& expr : segment.exprs()) {

@@ -23,9 +23,9 @@ struct RowwiseKernel {
 // uses the index of an element: iota, flip, pad, take or random numbers.
 RowwiseKernel rowwiseKernelOf(const Fusion& segment, size_t rank);
 
-// Returns the fusion `segment` for tensors with a different number of rows. `operands` are the new
-// types of the operands; the types of scalars are ignored. `order` is the memory order of the
-// result.
+// Returns the rowwise kernel `segment` for tensors with a different number of rows, as a fusion
+// with the name `name`. `operands` are the new types of the operands; the types of scalars are
+// ignored. `order` is the memory order of the result.
 Fusion kernelOnRows(const Fusion& segment, const std::vector<TensorView>& operands,
                     const AxisOrder& order, const std::string& name);
 

@@ -13,11 +13,12 @@
 namespace heddle::host {
 namespace {
 
-// An instruction that only moves data from one slot to another.
+// An instruction that connects two slots: a collective, a view, or a kernel next to a collective.
+// The kernel has one operand and one result.
 struct Move {
   SlotId in;
   SlotId out;
-  const Communicate* post = nullptr;  // nullptr: a view, or a kernel before or after a collective
+  const Communicate* post = nullptr;  // nullptr: a view or a kernel
 };
 
 const CallLibrary* matmulOf(const Instruction& x) {

@@ -10,12 +10,13 @@ namespace {
 using comm::CollectiveKind;
 
 // Computes ChunkedWork::rows, and multiplies ChunkedWork::calls by the number of library calls per
-// matrix product. A library call takes at most one batch axis. Rows that are contiguous in memory
-// form one matrix:
-// - Flat split (ChunkCut::isFlat()): a chunk is one matrix per block of rows.
-// - Other splits: the rows of the matrix are along the split axis. All other axes of rows are batch
-//   axes. Exception: in row-major tensors, the axes of rows after the split axis belong to the
-//   matrix too.
+// matrix product. A library call takes at most one batch axis, so it computes all matrices along
+// the longest batch axis. Rows that are contiguous in memory form one matrix:
+// - Flat split (ChunkCut::isFlat()): a chunk is one matrix per rank's block. One call computes
+//   them all.
+// - Other splits: the rows of the matrix are along the split axis. In row-major tensors, the matrix
+//   also contains the axes of rows after the split axis. All other axes of rows are batch axes. In
+//   an allgather or a reduce-scatter, the blocks of the ranks form one more batch axis.
 void countMatrices(const Program& program, const NominalSizes& sizes, const OverlapMatch& match,
                    const ChunkCut& cut, ChunkedWork& work) {
   const auto& x = std::get<Communicate>(program.body[match.post].op);
