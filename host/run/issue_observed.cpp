@@ -19,7 +19,8 @@ class ProfilerRange {
   Device& device_;
 };
 
-// The memory that a step writes. A fault of kind Corrupt changes it.
+// Memory that a step writes. A fault of the kind Corrupt changes it. If the step writes several
+// ranges of memory, only the first one.
 struct Written {
   Address address;
   int64_t bytes = 0;
