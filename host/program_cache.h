@@ -24,7 +24,8 @@ namespace heddle::host {
 class RunResources;  // host/run/completion.h
 
 // The programs of a FusionExecutor (host/fusion_executor.h). Finds the program for the inputs of a
-// run, or lowers the fusion and creates it.
+// run. If there is none, lowers the fusion (translates it to a host program) and creates an
+// Executable for the program.
 //
 // Limit:   at most CacheLimits::programs programs, or one if this limit is smaller than 1. A full
 //          cache drops the least recently used program. All ranks drop the same program, because

@@ -17,10 +17,11 @@ namespace heddle::host {
 // fields (host/program/fields.h), and the slots, tokens, sizes and bodies in these fields. A body
 // is a list of instructions inside a For or If.
 
-// The highest stream that a program may use. Streams are numbered from 0.
+// The highest number of a stream that a program may use. Streams are numbered from 0.
 inline constexpr StreamId kMaxStream{63};
 
 // Calls `visit(field, member)` for each field of the instruction, in the order of the text form.
+// `field` describes the field (Field in host/program/fields.h), and `member` is its value in `op`.
 // `op` is an Op or one of its alternatives.
 template <class OpT, class Visit>
 void forEachField(OpT& op, Visit&& visit) {
@@ -139,9 +140,9 @@ void rename(Instruction& instruction, const Renaming& renaming);
 // Throws UserError in these cases:
 // - A called program does not exist.
 // - The number of operands or results, or the type of an operand, does not fit the called program.
-// - The program has more than 200,000 instructions, or Calls and more than 200,000 slots and
-// kernels
-//   together. Those of a called program count once for each Call of it.
+// - There are more than 200,000 instructions, or more than 200,000 slots and kernels together.
+//   Those of a called program count once for each Call. Exception: a program without Calls may have
+//   any number of slots and kernels.
 // - An input of the called program decides sizes, and the Call does not pass an input of `program`
 //   for it.
 // - The Call names two different slots for one scalar of the called program, for example one as

@@ -16,10 +16,11 @@
 
 namespace heddle::host {
 
-// Interprets a host program (host/program/program.h) on one rank, in two phases. prepare() creates
-// a plan: it computes everything that needs no address and no scalar of a run, except scalars that
-// decide sizes. execute() issues one run of a plan. The evaluator holds no state of a run, so
-// several threads may call its functions at the same time.
+// Interprets a host program (host/program/program.h) on one rank, in two phases. prepare() computes
+// everything that depends on neither the addresses nor the scalars of a run, and stores it in a
+// plan. Exception: scalars that decide sizes are part of the plan. execute() issues one run of a
+// plan. The evaluator holds no state of a run, so several threads may call its functions at the
+// same time.
 class HostIrEvaluator {
  public:
   // `program` must not contain Call instructions (inlineCalls() replaces them), and the sizes of

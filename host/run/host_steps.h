@@ -17,9 +17,8 @@ namespace heddle::host {
 Scalar applyToScalars(const ApplyStep& step, const IdVector<RegisterId, Scalar>& registers);
 
 // Enqueues a task that computes a kernel with the reference evaluator, for devices without a
-// compiler.
-// The tensors must be in host memory. The Plan that contains `reference` must exist until the
-// enqueued work has ended.
+// compiler. The tensors must be in host memory. The Plan that contains `reference` must exist until
+// the enqueued work has ended.
 void enqueueReference(const Plan::Reference& reference, const RunState& state, Device& device,
                       Stream stream, const Issue& issue);
 // Enqueues a check that makes the run fail if the tensor contains NaN or infinity. The error names

@@ -19,8 +19,7 @@ class ProfilerRange {
   Device& device_;
 };
 
-// Memory that a step writes. A fault of the kind Corrupt changes it. If the step writes several
-// ranges of memory, only the first one.
+// The first memory that the instruction of a step writes. A fault of the kind Corrupt changes it.
 struct Written {
   Address address;
   int64_t bytes = 0;

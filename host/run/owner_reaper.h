@@ -21,8 +21,8 @@ class OwnerReaper {
   // Outputs::wait() or a later run releases the owners.
   void serve(RunStatePool& pool) noexcept;
   // Makes the thread stop calling pool.releaseEnded(), and waits for a call that is in progress.
-  // Call this before the pool is destroyed, without holding the pool's lock. If the thread itself
-  // calls forget(), because it has released the last owner of the pool, there is no wait.
+  // Call this before the pool is destroyed, without holding the pool's lock. The thread itself may
+  // call forget(), because the release of an owner may destroy the pool; it then does not wait.
   void forget(const RunStatePool& pool) noexcept;
 
  private:

@@ -73,9 +73,9 @@ class CollectiveChecker {
         collectiveName(x_.kind), position_.size, in, out);
   }
 
-  // Checks that the larger side of a gather, scatter or all-to-all consists of equal parts, one for
-  // each rank that has a part. In an all-to-all, the sides have equal sizes, and the operand is
-  // checked.
+  // Checks that the larger side of a collective that gathers or scatters consists of equal parts,
+  // one for each rank that has a part. In an all-to-all, the sides have equal sizes, and the
+  // operand is checked. Does nothing for other collectives.
   void parts() const {
     const bool exchanges = x_.kind == CollectiveKind::AllToAll;
     const View& whole = isGathered() ? out_ : in_;

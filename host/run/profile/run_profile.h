@@ -54,8 +54,8 @@ class RunProfile {
     const codegen::LaunchStage* stage = nullptr;  // valid until another run uses the profile
   };
   // Returns the instructions in the plan of the recorded run that compute, copy or communicate on
-  // the device (writesData() in host/plan/steps.h), each with the kernel launches of its first
-  // execution. An instruction without a kernel, such as a library call, has an empty list.
+  // the device, each with the kernel launches of its first execution. An instruction without a
+  // kernel, such as a library call, has an empty list.
   std::map<InstructionIndex, std::vector<Launch>> deviceWork() const;
   // Returns the instructions in the plan of the recorded run that compute a matrix product, each
   // with the work of its first execution.
