@@ -142,7 +142,7 @@ ProgramCache::EntryPtr ProgramCache::entryOf(const ClassKey& key) const {
   return found == entries_.end() ? nullptr : *found;
 }
 
-// Finds or adds the entry of the inputs' layout class. Used if depends_on_sizes_ is false.
+// Finds or adds the entry with the key of the inputs. Used if depends_on_sizes_ is false.
 ProgramCache::EntryPtr ProgramCache::entryForClass(const std::vector<Argument>& inputs) {
   ClassKey key = keyOf(inputs);
   if (EntryPtr found = entryOf(key)) return found;
