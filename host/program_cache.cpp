@@ -50,9 +50,8 @@ ProgramCache::ProgramCache(Fusion fusion, const Context& context, const CompileO
   if (fusion_.symbolic_sizes.empty()) {
     attentions_ = std::make_shared<AttentionSearch>(fusion_, context_.device->kind());
   }
-  // If values of inputs decide sizes, or if the fusion has sizes that may be 1
-  // (`n?`), a program is verified for the sizes of the run. verify() would otherwise try a few
-  // sizes, which seldom fit the program.
+  // If values of inputs decide sizes, or if the fusion has sizes that may be 1 (`n?`), a program is
+  // verified for the sizes of the run. verify() would otherwise try a few sizes, which seldom fit.
   verifies_sizes_ = size_inputs_.size() > 0 || !attentions_;
   parts_.stream = std::make_shared<SharedStream>(*context_.device);
   parts_.kernels = std::make_shared<KernelStore>(*context_.device, context_.images,
@@ -88,7 +87,7 @@ ProgramCache::EntryPtr ProgramCache::hit(EntryPtr entry) {
   return entry;
 }
 
-// Creates the communicators that all programs share, and joins the job monitor.
+// In a job of several ranks, the first call joins the job monitor and creates the communicators.
 void ProgramCache::joinMonitor() {
   if (ranks_ == 1 || parts_.communicators) return;
   comm::JobMonitor* const joined =
@@ -98,7 +97,8 @@ void ProgramCache::joinMonitor() {
   parts_.communicators = std::make_shared<Communicators>();
 }
 
-// Returns the attentions of `decided`, the fusion to which decisions about sizes have been applied.
+// Returns the attentions of the fusion. If it has sizes that may be 1 (`n?`), searches `decided`,
+// the fusion to which the decisions about these sizes have been applied.
 std::shared_ptr<const AttentionSearch> ProgramCache::attentionsOf(const Fusion& decided) const {
   return attentions_ ? attentions_
                      : std::make_shared<AttentionSearch>(decided, context_.device->kind());
@@ -142,7 +142,7 @@ ProgramCache::EntryPtr ProgramCache::entryOf(const ClassKey& key) const {
   return found == entries_.end() ? nullptr : *found;
 }
 
-// Finds or adds the entry of the inputs' layout class. Used if depends_on_sizes_ is false.
+// Finds or adds the entry with the key of the inputs. Used if depends_on_sizes_ is false.
 ProgramCache::EntryPtr ProgramCache::entryForClass(const std::vector<Argument>& inputs) {
   ClassKey key = keyOf(inputs);
   if (EntryPtr found = entryOf(key)) return found;
@@ -167,8 +167,8 @@ ProgramCache::SegmentsPtr ProgramCache::segmentsFor(const ClassKey& key) const {
   return found == entries_.end() ? nullptr : (*found)->segments;
 }
 
-// Returns the entry for the sizes of the inputs. Used if depends_on_sizes_ is true. If the
-// lists of known sizes contain no entry, lowers the fusion. Then finds or adds the entry of the
+// Returns the entry for the sizes of the inputs. Used if depends_on_sizes_ is true. If known_sizes_
+// and known_reads_ contain no entry for them, lowers the fusion, and finds or adds the entry of the
 // resulting program. The entry depends only on the sizes, not on the contents of the cache, so all
 // ranks get equal entries.
 ProgramCache::EntryPtr ProgramCache::entryForSizes(const std::vector<Argument>& inputs) {
@@ -202,8 +202,8 @@ ProgramCache::EntryPtr ProgramCache::knownBySizes(const SizeBindings& sizes) {
   return same->entry;
 }
 
-// Finds the entry without lowering, if an earlier lowering has read the same values. Lowering would
-// give the same entry, so ranks with different caches still agree.
+// Returns the entry of an earlier lowering that has read the same values, or nullptr. A new
+// lowering would give the same entry, so ranks with different caches still agree.
 ProgramCache::EntryPtr ProgramCache::knownByReads(const SizeDecisions& decisions,
                                                   const SizeBindings& sizes) {
   std::lock_guard lock(mutex_);
@@ -234,7 +234,7 @@ ProgramCache::SegmentsPtr ProgramCache::segmentsByReads(const SizeDecisions& dec
 }
 
 // Lowers the fusion, and finds or adds the entry of the resulting program. `known` receives the
-// segments, and the values of sizes that decide something while the fusion is lowered.
+// values of sizes that decide something in the lowering, and the segments if it has none yet.
 ProgramCache::EntryPtr ProgramCache::lowerForSizes(const Fusion& decided, const SizeBindings& sizes,
                                                    KnownReads& known) {
   Program program = [&] {
@@ -299,7 +299,7 @@ ProgramCache::EntryPtr ProgramCache::add(EntryPtr entry, Program program,
   return entry;
 }
 
-// Removes the least recently used entry from a full cache and returns it, or returns nullptr. The
+// Removes the least recently used entry and returns it, or nullptr if the cache is not full. The
 // caller destroys the entry without holding mutex_, because its Executable waits for its runs.
 ProgramCache::EntryPtr ProgramCache::dropOldest() {
   std::lock_guard lock(mutex_);
@@ -352,7 +352,7 @@ Program ProgramCache::lowered(const Fusion& ready, const SizeBindings& sizes,
   const bool has_calls = !attentions_ || !attentions_->empty();
   const SegmentOptions library =
       has_calls ? attentionOptions(context_.device->kind(), sizes) : SegmentOptions{};
-  // The Executable of a new program verifies it. In two cases, the compilation does not:
+  // The Executable verifies a new program. In two cases, the compilation does not verify it:
   // - depends_on_sizes_, if programs are cached: the result usually equals one that is verified.
   // - verifies_sizes_: the passes would verify the program for a few trial sizes, which may
   //   contradict the values of inputs that decide sizes.
@@ -373,7 +373,7 @@ Program ProgramCache::lowered(const Fusion& ready, const SizeBindings& sizes,
 }
 
 Executable::Stats ProgramCache::stats() const {
-  // The peaks are computed without the lock, because this takes as long as a new plan.
+  // Executable::stats() is called without the lock: it takes as long as the creation of a plan.
   std::unique_lock lock(mutex_);
   Executable::Stats sum = dropped_stats_;
   const std::vector<EntryPtr> entries = entries_;

@@ -24,10 +24,12 @@ namespace heddle::host {
 class RunResources;  // host/run/completion.h
 
 // The programs of a FusionExecutor (host/fusion_executor.h). Finds the program for the inputs of a
-// run, or lowers the fusion and creates it.
+// run. If there is none, lowers the fusion (translates it to a host program) and creates an
+// Executable for the program.
 //
-// Limit:   at most CacheLimits::programs programs. A full cache drops the least recently used one.
-//          All ranks drop the same program, because they begin runs in the same order.
+// Limit:   at most CacheLimits::programs programs, or one if this limit is smaller than 1. A full
+//          cache drops the least recently used program. All ranks drop the same program, because
+//          they begin runs in the same order.
 // Threads: thread-safe. In a job of one rank, a thread that lowers or creates a program holds no
 //          lock that a look-up of an existing program needs. If several threads need the same new
 //          program, one of them creates it, and the others wait.
@@ -41,13 +43,15 @@ class ProgramCache {
     // The properties of the sizes that decide which attentions a library computes
     // (AttentionSearch::decidingSizesFor()).
     std::vector<int64_t> attention_sizes;
-    SizeDecisions decisions;  // which sizes written `n?` are 1, and what each reshape does
+    // Which sizes that may be 1 (`n?`) are 1, and how reshapes split and merge axes
+    // (ir/analysis/concretize_sizes.h).
+    SizeDecisions decisions;
     // If depends_on_sizes_ is true, the key is the lowered program without default sizes.
     std::optional<Program> program;
     // The segments before splitCalls() (ir/segment/library_calls.h): they contain all library calls
     // that some sizes allow.
-    // nullptr: the fusion has no attention, or depends_on_sizes_ is true (KnownReads then has the
-    // segments).
+    // nullptr: the fusion has neither an attention that a library may compute nor a size that may
+    // be 1 (`n?`), or depends_on_sizes_ is true (KnownReads then has the segments).
     SegmentsPtr segments;
     std::shared_ptr<Executable> executable;
     std::atomic<uint64_t> last_use{0};  // value of clock_ at the last use
@@ -62,8 +66,9 @@ class ProgramCache {
   // the call throws on one rank, the job fails.
   EntryPtr find(const std::vector<Argument>& inputs);
   // Returns the entry for these inputs if find() would return it without lowering the fusion.
-  // Returns nullptr if find() would lower the fusion, or if the inputs do not fit the fusion. Does
-  // not count as a use, and needs no other rank.
+  // Returns nullptr if find() would lower the fusion or throw UserError. Like find(), may return an
+  // entry for inputs that do not fit the fusion: run() then reports the error. Does not count as a
+  // use, and needs no other rank.
   EntryPtr peek(const std::vector<Argument>& inputs);
   // Marks an entry as used now.
   void use(Entry& entry) { entry.last_use.store(++clock_, std::memory_order_relaxed); }
@@ -93,9 +98,9 @@ class ProgramCache {
     EntryPtr entry;
   };
   static constexpr size_t kMostKnownSizes = 128;
-  // The entry for all sizes that lead to the same program. Such sizes have equal `decisions` and
-  // equal `attention_sizes`, and the size expressions in `reads` have equal values. Used if
-  // depends_on_sizes_ is true.
+  // The entry for a set of sizes that lead to the same program. The set contains all sizes that
+  // lead to these `decisions` and `attention_sizes`, and for which the size expressions in `reads`
+  // have the recorded values. Used if depends_on_sizes_ is true.
   struct KnownReads {
     SizeDecisions decisions;
     // The attentions of the fusion to which `decisions` have been applied.
@@ -110,9 +115,12 @@ class ProgramCache {
   // without a mesh.
   struct ClassKey {
     LayoutClass layouts;
-    SizeBindings sizes;  // the sizes of the run; look-ups do not compare them
+    // The sizes of the run; look-ups do not compare them. Empty if no other member depends on the
+    // sizes, or if the inputs do not fit the fusion.
+    SizeBindings sizes;
     SizeDecisions decisions;
-    std::optional<Fusion> decided;  // the fusion with `decisions` applied; nullopt: there is none
+    // The fusion with `decisions` applied. nullopt: there are no decisions.
+    std::optional<Fusion> decided;
     std::vector<int64_t> attention_sizes;
   };
 
@@ -158,7 +166,8 @@ class ProgramCache {
   ExecutableParts parts_;           // parts of all Executables
   std::atomic<uint64_t> clock_{0};  // number of uses of all entries so far; see Entry::last_use
 
-  std::mutex creating_;  // held while a program is lowered and created
+  // Held while a program is lowered and created, and in a job of several ranks during find().
+  std::mutex creating_;
   int64_t created_ = 0;  // number of programs created so far; creating_ guards it
   std::atomic<int64_t> hits_{0};
   std::atomic<int64_t> evictions_{0};
@@ -168,8 +177,8 @@ class ProgramCache {
   mutable std::mutex mutex_;
   comm::JobMonitor* monitor_ = nullptr;
   std::vector<EntryPtr> entries_;
-  // The contents of these lists may differ between ranks. A rank that does not find its inputs here
-  // needs no other rank: it lowers the fusion again. Most recently used first.
+  // Most recently used first. The contents of these lists may differ between ranks. A rank that
+  // does not find the sizes of its inputs here lowers the fusion again, which needs no other rank.
   std::list<KnownSizes> known_sizes_;
   std::list<KnownReads> known_reads_;
   Executable::Stats dropped_stats_;  // sum over the programs that were dropped

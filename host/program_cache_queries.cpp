@@ -36,7 +36,7 @@ std::vector<std::string> ProgramCache::segments(const std::vector<Argument>& inp
 }
 
 // Returns the given sizes, and the default of every symbol that `given` lacks. A symbol that has
-// neither is not in the result.
+// neither is not in the result. Throws UserError if no input has a symbol of `given`.
 SizeBindings ProgramCache::sizesWith(const SizeBindings& given) const {
   SizeBindings sizes = defaultSizes(fusion_);
   std::vector<std::string> symbols;

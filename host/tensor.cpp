@@ -13,7 +13,7 @@ namespace heddle::host {
 namespace {
 
 // Describes an input in the memory order that the program expects from the caller
-// (Layout::Observed). describe() would return the order in which the program allocates its own
+// (Layout::Observed). Scope::describe() returns the order in which the program allocates its own
 // tensors.
 TensorDesc describeInput(const Program& program, size_t position, const Scope& scope) {
   const Slot& slot = program.slots.at(program.inputs[position]);

@@ -13,13 +13,15 @@
 
 namespace heddle::host {
 
-// Functions that visit the parts of instructions (host/program/instructions.h): slots, tokens,
-// sizes and bodies. A body is a list of instructions inside a For or If.
+// Functions that visit or replace the parts of instructions (host/program/instructions.h): their
+// fields (host/program/fields.h), and the slots, tokens, sizes and bodies in these fields. A body
+// is a list of instructions inside a For or If.
 
-// The highest stream that a program may use. Streams are numbered from 0.
+// The highest number of a stream that a program may use. Streams are numbered from 0.
 inline constexpr StreamId kMaxStream{63};
 
 // Calls `visit(field, member)` for each field of the instruction, in the order of the text form.
+// `field` describes the field (Field in host/program/fields.h), and `member` is its value in `op`.
 // `op` is an Op or one of its alternatives.
 template <class OpT, class Visit>
 void forEachField(OpT& op, Visit&& visit) {
@@ -115,8 +117,8 @@ void forEachSlotInside(const Instruction& instruction, Visit&& visit) {
 }
 
 // Maps the ids and sizes of an instruction to new ones. Each function takes an old id or size and
-// returns the new one. An empty function changes nothing. `index` renames the loop index that a For
-// declares.
+// returns the new one. An empty function changes nothing. `index` renames the loop index where a
+// For declares it; `size` must rename the index in the sizes that use it.
 struct Renaming {
   std::function<SlotId(SlotId)> slot;
   std::function<TokenId(TokenId)> token;
@@ -133,12 +135,14 @@ void rename(Instruction& instruction, const Renaming& renaming);
 // Replaces every Call by the body of the called program. Slot %x of program p becomes %p.x, with a
 // number appended if this name already exists. Scalar inputs and outputs of p become the slots that
 // the Call names. An Alias connects each tensor input or output of p with the slot that the Call
-// names. Tokens, events, kernels and loop indices of p get new names if their names already exist.
+// names. Tokens, events, kernels, meshes and loop indices of p get new names if their names already
+// exist. Exception: a mesh of p that equals a mesh of the caller becomes that mesh.
 // Throws UserError in these cases:
 // - A called program does not exist.
 // - The number of operands or results, or the type of an operand, does not fit the called program.
-// - The result would have more than 200,000 instructions, or more than 200,000 slots and kernels
-//   together.
+// - There are more than 200,000 instructions, or more than 200,000 slots and kernels together.
+//   Those of a called program count once for each Call. Exception: a program without Calls may have
+//   any number of slots and kernels.
 // - An input of the called program decides sizes, and the Call does not pass an input of `program`
 //   for it.
 // - The Call names two different slots for one scalar of the called program, for example one as

@@ -16,7 +16,7 @@ namespace heddle::host {
 class AttentionSearch {
  public:
   AttentionSearch() = default;
-  // Finds nothing if the device has no library for attention.
+  // Finds nothing if `device` is not a CUDA device, because only cuDNN computes attentions.
   AttentionSearch(const Fusion& fusion, DeviceKind device);
 
   bool empty() const { return found_.empty(); }

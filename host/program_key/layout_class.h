@@ -10,8 +10,8 @@ namespace heddle::host {
 
 // The layouts of the inputs for which a program is compiled: memory order and contiguity, without
 // sizes. nullopt means that the executor sets no layout for this input. Reasons: the input is a
-// scalar, the fusion gives its layout, the job has several ranks, or the argument does not fit the
-// input. In the last case, a later step reports the error.
+// scalar, the fusion gives its layout, the job has several ranks, or the argument is missing or
+// does not fit the input. In the last case, a later step reports the error.
 using LayoutClass = std::vector<std::optional<Layout::Observed>>;
 
 // Returns the layout class of the inputs. In a job of several ranks, the class contains no layouts,

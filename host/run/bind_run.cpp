@@ -59,7 +59,8 @@ void forEachAddress(const Plan& plan, const RunState& state, const Visit& visit)
   for (const Plan::BufferInput& input : plan.buffer_inputs) visit(state.pointers[input.pointer]);
 }
 
-// Returns whether all addresses equal those that checkOverlap() has accepted last for this plan.
+// Returns whether all addresses equal those that checkOverlap() has accepted last for this plan and
+// `state`.
 bool hasAcceptedAddresses(const Plan& plan, const RunState& state) {
   size_t i = 0;
   bool equal = state.apart_outputs.size() == plan.preallocated.size() + plan.buffer_inputs.size();
@@ -82,9 +83,9 @@ void requireApart(const Plan::Preallocated& output, Sharing sharing, std::string
 }
 
 // Rejects preallocated outputs that overlap inputs or each other. Otherwise the program could write
-// an output before it has read an input in the same memory. An output that is copied after all
-// inputs were read may overlap inputs, except donated inputs and inputs that the run writes.
-// A repeated run with the same addresses is not checked again.
+// an output before it has read an input in the same memory. Exception: an output that is copied to
+// the caller's tensor after all inputs were read may overlap inputs, except donated inputs and
+// inputs that the run writes. A repeated run with the same addresses is not checked again.
 void checkOverlap(const Plan& plan, RunState& state) {
   if (plan.preallocated.empty() || hasAcceptedAddresses(plan, state)) return;
   for (const Plan::Preallocated& output : plan.preallocated) {

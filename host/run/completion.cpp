@@ -121,8 +121,8 @@ void Completion::waitForEnd() noexcept {
   try {
     if (!settled_.load()) waitForDevice();
   } catch (const std::exception&) {
-    // A failure of the device becomes the error of the run. Every later wait() then throws it, and
-    // rethrow() reports it to the job.
+    // The failure, for example of the device or of a collective, becomes the error of the run.
+    // Every later wait() then throws it, and rethrow() reports it to the job.
     errors.report(std::current_exception(), -1);
   }
   settled_.store(true);

@@ -45,9 +45,9 @@ class SharedStream {
   Stream stream_ = nullptr;
 };
 
-// The parts of an Executable that its Outputs (host/outputs.h) need: the records of runs, the
-// shared stream, and texts for error messages. Outputs may exist longer than their Executable, so
-// both share ownership of this object. Thread-safe.
+// The parts of an Executable that its Outputs (host/outputs.h) need, such as the records of runs,
+// the shared stream, and texts for error messages. Outputs may exist longer than their Executable,
+// so both share ownership of this object. Thread-safe.
 class RunResources : public std::enable_shared_from_this<RunResources> {
  public:
   // `instruction_texts` has the text of each instruction. If `stream` is nullptr, the constructor
@@ -67,9 +67,9 @@ class RunResources : public std::enable_shared_from_this<RunResources> {
   RunRecord& takeRecord();
   // Takes a record back for later runs. Any thread may call this function.
   void giveRecord(RunRecord& record) noexcept;
-  // Returns whether further free records must release their plans. A free record keeps its plan
-  // alive, even if the caches have dropped the plan. Only kMostRecordsWithPlan free records may do
-  // so.
+  // Returns whether a record must release its plan before giveRecord(). A free record keeps its
+  // plan alive, even if the caches have dropped the plan. Only kMostRecordsWithPlan free records
+  // may do so.
   bool hasManyFreeRecords() const {
     return free_records_.load(std::memory_order_relaxed) >= kMostRecordsWithPlan;
   }
@@ -104,8 +104,8 @@ class RunResources : public std::enable_shared_from_this<RunResources> {
 
 // Blocks the host until `event` of a run of the plan has happened. In some transports, such as
 // NCCL, a collective waits on the device for other ranks. If the plan has such collectives
-// (Plan::stream_ordered), the function calls Communicator::probe() while it waits. If a rank of the
-// job is gone, probe() aborts these collectives and throws UserError. Otherwise they would wait for
+// (Plan::stream_ordered), the function calls Communicator::probe() while it waits. If another rank
+// has failed, probe() aborts these collectives and throws UserError. Otherwise they would wait for
 // that rank forever.
 void awaitEvent(Device& device, Event event, const Plan& plan);
 
@@ -134,7 +134,8 @@ struct Completion {
   // still completes only when `event` has happened. If the run has collectives that wait on the
   // device (Plan::stream_ordered), the failure of the job then becomes the error of the run.
   bool done();
-  // Does the work of done() without a query of the device. Requires that `event` has happened.
+  // Does the work of done(), but does not ask the device whether `event` has happened. Requires
+  // that it has happened.
   void setDone();
   // Blocks the host until the run has completed, releases `owners`, then calls rethrow().
   void wait();
@@ -170,7 +171,7 @@ struct Completion {
 
  private:
   void waitForDevice();
-  void conclude();  // call this once the event has happened
+  void conclude();  // called after `event` has happened
   void checkInputs(bool settle);
   void settleProducers();
   // Calls visit(completion, input) for each input that is an output of an earlier run, until
@@ -180,8 +181,8 @@ struct Completion {
   [[noreturn]] void throwOfInput(const Completion& producer, int input);
 
   // true: it is known whether the run has failed. done() and wait() then no longer use the
-  // communicators. The destructor of the Executable waits until this is true: it destroys the
-  // communicators, but a caller may still call Outputs::wait() afterwards.
+  // communicators. The destructor of the Executable waits until this is true for all runs: it may
+  // destroy the communicators, but a caller may still call Outputs::wait() afterwards.
   std::atomic<bool> settled_{false};
   // true: the run failed because it read an output of a failed run.
   std::atomic<bool> by_input_{false};

@@ -64,8 +64,8 @@ void HostIrEvaluator::compileKernels(const RunTensors& tensors) const {
 void HostIrEvaluator::execute(const Plan& plan, RunState& state, Allocator& allocator) const {
   Issuer issuer(plan, state, device_, allocator);
   const auto instruction = [&] { return state.completion->resources->text(issuer.instruction()); };
-  // ReadBack waits for work that was issued earlier, and throws the error of this work. If the run
-  // has such an error, its text already names the instruction that failed.
+  // A ReadBackStep waits for work that was issued earlier, and throws the error of this work. The
+  // text of such an error already names the instruction that failed.
   const auto has_instruction = [&] { return state.completion->errors.failed(); };
   try {
     issuer.run();

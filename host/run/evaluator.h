@@ -17,12 +17,15 @@
 namespace heddle::host {
 
 // Interprets a host program (host/program/program.h) on one rank, in two phases. prepare() computes
-// everything that depends only on sizes. execute() issues one run. The evaluator holds no state of
-// a run, so several threads may call its functions at the same time.
+// everything that depends on neither the addresses nor the scalars of a run, and stores it in a
+// plan. Exception: scalars that decide sizes are part of the plan. execute() issues one run of a
+// plan. The evaluator holds no state of a run, so several threads may call its functions at the
+// same time.
 class HostIrEvaluator {
  public:
   // `program` must not contain Call instructions (inlineCalls() replaces them), and the sizes of
-  // its meshes must be known. All objects that are passed by reference must outlive the evaluator.
+  // its meshes must be known. `choices` (PlanTarget::choices) and all objects that are passed by
+  // reference must outlive the evaluator.
   HostIrEvaluator(const Program& program, Device& device, const Communicators& communicators,
                   KernelStore& kernels, AlgorithmAgreement& matmuls, int64_t rank, int64_t ranks,
                   bool check_numerics, const KernelChoices* choices);
@@ -35,17 +38,19 @@ class HostIrEvaluator {
                                       Stream stream) const;
 
   // Compiles the kernels that a plan for these tensors needs. A later prepare() finds their images.
-  // Needs no other rank, and loads no kernels on the device. Throws the errors of prepare().
+  // Needs no other rank, and loads no kernels on the device. May throw the errors of prepare(), but
+  // does not check for races. Does nothing if the device has no compiler.
   void compileKernels(const RunTensors& tensors) const;
 
   // Issues every step of the plan on state.streams.
-  // Before: state.prepare() was called for the plan. `state` contains the pointers of the inputs
-  //         and preallocated outputs, and the scalar inputs.
+  // Before: state.prepare() and then bindRun() (host/run/bind_run.h) were called for the plan.
+  //         `state` therefore contains the pointers of the inputs and preallocated outputs, and the
+  //         scalar inputs.
   // After:  state.pointers contains the addresses of the output buffers. state.owned is true for
   //         each buffer that the run still holds.
   // Errors: a UserError or InternalError names the instruction. Before execute() throws, it frees
-  //         all memory of the run in stream order. Work that fails later reports its error to
-  //         state.completion.
+  //         all memory of the run in stream order. If enqueued work fails later, the device reports
+  //         the error to Completion::errors of state.completion.
   void execute(const Plan& plan, RunState& state, Allocator& allocator) const;
 
  private:
@@ -64,7 +69,8 @@ class HostIrEvaluator {
   const InputFacts inputs_;
   const size_t streams_;                                  // Program::streams()
   const IdVector<StreamId, bool> communication_streams_;  // Program::communicationStreams()
-  // The result of KernelStore::segmentOf() for each kernel. Empty if the device has no compiler.
+  // The result of KernelStore::segmentOf() for each kernel of the program. Empty if the device has
+  // no compiler.
   IdVector<KernelId, std::shared_ptr<StoredSegment>> segments_;
 };
 

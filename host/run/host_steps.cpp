@@ -145,8 +145,9 @@ void enqueuePrint(const Plan::NamedOperand& named, const RunState& state, Device
 
 namespace {
 
-// Returns the descriptor of the part of a buffer that an all-to-all-v sends or receives. Returns
-// nullopt if the counts do not fit in the buffer. Issuer::bindCounts() reports such counts.
+// Returns the descriptor of the part of a buffer that an all-to-all-v sends (or receives, if
+// `after` is true). Returns nullopt if the counts do not fit in the buffer. Issuer::bindCounts()
+// reports such counts.
 std::optional<TensorDesc> countedDesc(const Plan::Counts& counts, bool after, DType dtype,
                                       const RunState& state) {
   const RegisterId first = after ? counts.recv : counts.send;

@@ -34,7 +34,8 @@ bool holds(const Scalar& lhs, Predicate::Compare compare, int64_t rhs) {
 void Issuer::run() {
   allocateWorkspaces();
   comm::RankStatus* const status = state_.completion->resources->job.status();
-  // On CUDA, issueObserved() marks a range for each instruction. Profilers show these ranges.
+  // On CUDA, issueObserved() marks a range for each step of an instruction. Profilers show these
+  // ranges.
   const bool observed =
       state_.profile != nullptr || state_.fault != nullptr || device_.kind() == DeviceKind::Cuda;
   while (next_ < plan_.steps.size()) {
@@ -198,13 +199,14 @@ void Issuer::operator()(const AttentionStep& step) {
 }
 
 void Issuer::operator()(const CopyStep& step) {
-  if (at(step.dst) == at(step.src)) return;  // input and output are the same tensor of the caller
+  if (at(step.dst) == at(step.src)) return;  // source and destination are the same memory
   device_.copy(at(step.dst), at(step.src), step.bytes, stream(step.stream), issue_);
 }
 
-// Fills the send and receive lists of an all-to-all-v call from the registers. The job monitor then
-// compares the lists with those of the other team members on this machine. Device::communicate()
-// copies the lists, so a later run may overwrite them.
+// Fills the lists of send and receive counts of an all-to-all-v call from the registers. Throws
+// UserError if the counts exceed a buffer. The job monitor then compares the lists with those of
+// the other team members on this machine. Device::communicate() copies the lists, so a later run
+// may overwrite them.
 void Issuer::bindCounts(const CollectiveStep& step, comm::Operation& operation) {
   const Plan::Counts& counts = plan_.counts[step.counts];
   const auto list = [&](RegisterId first, int32_t at, int64_t elements, std::string_view verb) {

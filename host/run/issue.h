@@ -25,9 +25,9 @@ class Issuer {
   // this instruction. Returns -1 before the first step, and during a step that belongs to no
   // instruction.
   InstructionIndex instruction() const { return issue_.instruction; }
-  // Frees all memory of the run, as stream-ordered frees: buffers on stream 0 of the program, which
-  // first waits for all issued work, and each workspace on its own stream. Call this if run() has
-  // thrown an exception.
+  // Frees all memory that the run holds, as stream-ordered frees: buffers on stream 0 of the
+  // program, which first waits for all issued work, and the workspace of each stream on this
+  // stream. Call this if run() has thrown an exception.
   void freeAll() noexcept;
 
   void operator()(const AllocateStep& step);
@@ -64,7 +64,8 @@ class Issuer {
   }
   void bindCounts(const CollectiveStep& step, comm::Operation& operation);
   // Issues a step inside a range that profilers show. Records the step if the run has a profile.
-  // Injects the fault if the run has one and the step belongs to the instruction of the fault.
+  // Injects the fault if the run has one and the step belongs to the instruction of the fault. If
+  // the step belongs to no instruction, only issues it.
   void issueObserved(size_t step);
   void injectBeforeStep(StreamId stream);
   void injectAfterStep(size_t step);
@@ -83,8 +84,8 @@ class Issuer {
   bool injected_ = false;
 };
 
-// Checks that `fault` (host/job/inject_fault.h) has an effect in a run of the plan. Throws
-// UserError in any of these cases:
+// Checks that `fault` (host/job/inject_fault.h) can have an effect in a run of the plan. Does not
+// know which branches the run takes. Throws UserError in any of these cases:
 // - The instruction of the fault does not exist.
 // - This rank does not issue the instruction.
 // - The kind is Corrupt, and the instruction writes no memory on this rank.

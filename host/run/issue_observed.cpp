@@ -19,7 +19,7 @@ class ProfilerRange {
   Device& device_;
 };
 
-// The memory that a step writes. A fault of kind Corrupt changes it.
+// The first memory that the instruction of a step writes. A fault of the kind Corrupt changes it.
 struct Written {
   Address address;
   int64_t bytes = 0;

@@ -27,10 +27,10 @@ namespace heddle::host {
 //          they share, and the transfers between the two. The lists are in the order of issue,
 //          because NCCL matches posts in this order.
 // Limits:  posts inside a branch on a scalar are not compared, because only the run decides the
-//          branch. Later collectives of the same communicator, and later transfers between the same
-//          ranks, are then not compared either. The counts of an all-to-all-v are also known only
-//          in the run. During the run, the ranks of one machine compare these counts
-//          (comm/monitor/posted_counts.h).
+//          branch. Later collectives of the same communicator, and later transfers from the same
+//          sender to the same receiver, are then not compared either. The counts of an all-to-all-v
+//          are also known only in the run. During the run, the ranks of one machine compare these
+//          counts (comm/monitor/posted_counts.h).
 // Cache:   the class stores a hash of the sizes of each run that it has compared. A run needs a
 //          comparison if its hash is not stored. All ranks decide this alike, because they store
 //          the same hashes. The cached plans cannot decide this, because the ranks may have cached

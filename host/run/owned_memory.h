@@ -10,9 +10,9 @@
 
 namespace heddle::host {
 
-// Finds tensors in the memory of another device. Remembers blocks of memory
-// (Device::ownedBlockBytes()) that it has already accepted, so that a repeated run does not query
-// the device and allocates nothing. If such a block is freed and its addresses are given to another
+// Finds tensors in the memory of another device of the same kind. Remembers some of the blocks of
+// memory (Device::ownedBlockBytes()) that it has already accepted, so that a repeated run usually
+// does not query the device. If such a block is freed and its addresses are given to another
 // device, the object does not notice.
 class OwnedMemory {
  public:
@@ -22,12 +22,13 @@ class OwnedMemory {
     shift_ = std::countr_zero(static_cast<uint64_t>(block_bytes));
     known_.assign(kBlocks, 0);
   }
-  // Throws UserError if the memory at `data` belongs to another device. The message names the
-  // tensor and both devices. `kind` and `position` describe the tensor, as in "input 2".
+  // Throws UserError if the memory at `data` belongs to another device (Device::otherOwner()). The
+  // message names the tensor and both devices. `kind` and `position` describe the tensor, as in
+  // "input 2". Allocates no memory if it does not throw.
   void check(const void* data, const char* kind, int32_t position, const std::string& name) {
     if (known_.empty() || data == nullptr) return;
     const uintptr_t block = reinterpret_cast<uintptr_t>(data) >> shift_;
-    // The block number is hashed, so that blocks at regular distances do not share an entry.
+    // The block number is hashed, so that blocks at regular distances spread over the sets.
     uintptr_t* const entry = &known_[(block * kMixer >> (64 - kSetBits)) * 2];
     if (entry[0] == block || entry[1] == block) return;
     ask(data, kind, position, name);
@@ -42,9 +43,9 @@ class OwnedMemory {
   void ask(const void* data, const char* kind, int32_t position, const std::string& name) const;
 
   Device& device_;
-  int shift_ = 0;  // an address shifted by this number is the number of its block
-  // Block numbers. Elements 2 * i and 2 * i + 1 form a set; the first of them was added last.
-  // Empty: there is nothing to check.
+  int shift_ = 0;  // an address shifted right by this number of bits is the number of its block
+  // The numbers of accepted blocks. Elements 2 * i and 2 * i + 1 form a set for the blocks with
+  // hash i; the first of them was added last. Empty vector: there is nothing to check.
   std::vector<uintptr_t> known_;
 };
 

@@ -7,8 +7,8 @@ namespace heddle::host {
 class RunStatePool;  // host/run/run_state.h
 
 // Releases the owners that runs keep (host/run/kept_owners.h) soon after the runs have ended. Calls
-// of Outputs::wait() and later runs may release them earlier. One thread polls every few
-// milliseconds, but only while there are such owners. Thread-safe.
+// of Outputs::wait() and later runs may release them earlier. A thread of the object polls the runs
+// every few milliseconds, but only while runs keep owners. Thread-safe.
 class OwnerReaper {
  public:
   OwnerReaper();
@@ -20,8 +20,9 @@ class OwnerReaper {
   // The first call of serve() starts the thread. If the system cannot create the thread,
   // Outputs::wait() or a later run releases the owners.
   void serve(RunStatePool& pool) noexcept;
-  // Ends the calls of pool.releaseEnded(). Call this before the pool is destroyed, without holding
-  // the pool's lock.
+  // Makes the thread stop calling pool.releaseEnded(), and waits for a call that is in progress.
+  // Call this before the pool is destroyed, without holding the pool's lock. The thread itself may
+  // call forget(), because the release of an owner may destroy the pool; it then does not wait.
   void forget(const RunStatePool& pool) noexcept;
 
  private:

@@ -14,17 +14,18 @@ namespace heddle::host {
 // communicates on at least one rank. All Executables that use the same job monitor
 // (comm/monitor/job_monitor.h) share one RunOrder.
 //
-// - A rank prepares and issues only one communicating run at a time. The reason: all runs share the
-//   run number and the counts of all-to-all-v calls on the job monitor, and exchange data with
-//   other ranks through one World.
+// - A rank prepares and issues only one communicating run at a time. The reason: the status of the
+//   rank on the job monitor has one run number, which also identifies the counts of all-to-all-v
+//   calls, and all runs exchange data with other ranks through one World.
 // - All ranks must begin their communicating runs in the same order. The callers must ensure this.
 struct RunOrder {
   // A thread holds this lock while it prepares and issues a communicating run, and while the ranks
   // create an Executable together. The lock guards all members below.
   std::mutex running;
   // The latest run that has enqueued communication. The stream of the next communicating run waits
-  // for this run, so that collectives of two runs on two streams keep their order. The Executable
-  // of the run resets this pointer in its destructor.
+  // for this run, so that collectives of two runs on two streams keep their order. A run on another
+  // device cannot wait for it, and begins a new `chain`. The Executable of the latest run resets
+  // this pointer in its destructor.
   std::shared_ptr<Completion> latest;
   Stream latest_stream = nullptr;  // the stream of the latest run
   // Id of the current sequence of runs. Each run of a sequence waits on the device for the run

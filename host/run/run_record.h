@@ -39,15 +39,16 @@ class RunRecord {
   // Begins a run of the plan, and returns its Completion.
   std::shared_ptr<Completion> begin(std::shared_ptr<RunResources> resources,
                                     const std::shared_ptr<const Plan>& plan);
-  // Returns the results of the run. Each tensor owns the buffer of its output. If the output is in
-  // the memory of a tensor of the caller, the result keeps the owner of that tensor alive. All
-  // other buffers that the run still holds are freed, as stream-ordered frees on stream 0 of the
-  // program. Call this function once per run.
+  // Returns the results of the run. Each tensor owns the buffer of its output. If two outputs are
+  // in one buffer, they share an owner. If an output is in the memory of a tensor of the caller,
+  // the result keeps the owner of that tensor alive. All other buffers that the run still holds are
+  // freed, as stream-ordered frees on stream 0 of the program. Call this function once per run.
   std::shared_ptr<RunResult> finish(RunState& state, Allocator& allocator,
                                     const std::vector<Argument>& inputs,
                                     const std::vector<Tensor>& preallocated);
-  // Returns the Completion of the run that has created the owner. Returns nullptr if the owner is
-  // not Tensor::owner of an output of a run. The result is valid as long as the owner exists.
+  // Returns the Completion of the run that has created the owner. Returns nullptr if no run has
+  // created it. An output that is only a view of an input has the owner of that input. The result
+  // is valid as long as the owner exists.
   static Completion* producerOf(const std::shared_ptr<void>& owner);
   // Deletes the records of a list.
   static void destroyAll(RunRecord* first) noexcept;
@@ -64,7 +65,7 @@ class RunRecord {
   struct Owner {
     Allocator* allocator = nullptr;
     Stream stream = nullptr;
-    void* memory = nullptr;  // nullptr: the output is stored in a tensor of the caller
+    void* memory = nullptr;  // nullptr: a tensor of the caller stores the output, or it has 0 bytes
     int64_t bytes = 0;
     // The owner of the caller's tensor that stores the output; may be empty. If that tensor is
     // itself an output stored in another tensor, this is the other tensor's owner. Runs that update
@@ -120,7 +121,7 @@ class RunRecord {
   RunResult result_;
   Counts result_counts_;
   std::unique_ptr<Owner[]> owners_;  // one per output
-  std::vector<bool> stored_;         // per output: the run writes it into the memory of an input
+  std::vector<bool> stored_;         // per output: it is in an input that the run writes
   // true: finish() has not been called since prepareFor() stored the descriptors of a new plan in
   // `result_`. The next finish() replaces the descriptors of preallocated outputs by those of the
   // caller.

@@ -11,7 +11,7 @@ namespace heddle::host {
 namespace {
 
 // Returns whether one thread has issued both runs on one stream. Such runs complete in the order in
-// which they began. If one of them has completed, the earlier one has completed too.
+// which they began. If the later run has completed, the earlier run has completed too.
 bool isOfOneOrder(const Completion& a, const Completion& b) {
   return a.stream == b.stream && a.thread == b.thread;
 }

@@ -45,7 +45,8 @@ class RunState {
   // The addresses of the preallocated outputs and of the inputs that checkOverlap()
   // (host/run/bind_run.cpp) accepted last.
   std::vector<std::byte*> apart_outputs;
-  IdVector<BufferId, bool> owned;  // true: this run has allocated and not yet freed the buffer
+  // true: this run has allocated the buffer, and has neither freed it nor moved it to an output.
+  IdVector<BufferId, bool> owned;
   IdVector<RegisterId, Scalar> registers;  // the scalar values of the run
   IdVector<DeviceEventId, Event> events;   // the device events of the plan's steps
   IdVector<StreamId, Stream> streams;  // kCallerStream: the run's stream; the state owns all others
@@ -89,15 +90,16 @@ class EndedRuns {
 
 // Owns the RunStates of an Executable, and finds the errors of its runs. A run is *pending* from
 // giveBack() until the pool finds that it has completed. In a job of several ranks, a failed run
-// stays pending until rethrowErrors() finds it. Thread-safe.
+// stays pending until rethrowErrors() or synchronize() finds it. Thread-safe.
 class RunStatePool {
  public:
   // `in_job`: the runs belong to a job of several ranks, which fails as a whole. In a job of one
   // rank, an error belongs to its run alone.
   RunStatePool(Device& device, bool in_job) : device_(device), in_job_(in_job) {}
   // In a job of several ranks, throws the error of an earlier run, if rethrowErrors() finds one.
-  // Returns a state that no thread uses, with a record for a run of the plan. The last run of this
-  // state has completed, or it was on `stream` too. In both cases the new run starts after it.
+  // Returns a state that no thread uses, with a record for a run of the plan. If the state has an
+  // earlier run, this run has completed or was on `stream` too. In both cases the new run starts
+  // after it.
   // `ended` receives the failed runs that rethrowErrors() finds.
   RunState& take(const std::shared_ptr<RunResources>& resources,
                  const std::shared_ptr<const Plan>& plan, Stream stream, EndedRuns& ended);
@@ -110,9 +112,8 @@ class RunStatePool {
   // takes a third of the time of a launch. It does not find the failure of a run without such an
   // error, for example a failure of the device. A later giveBack() finds it.
   void rethrowErrors(EndedRuns& ended);
-  // Releases the owners that completed runs keep. In a job of several ranks,
-  // failed runs keep their owners until their error is thrown. Returns whether pending runs still
-  // keep owners.
+  // Releases the owners that completed runs keep. In a job of several ranks, failed runs keep their
+  // owners until their error is thrown. Returns whether pending runs still keep owners.
   bool releaseEnded();
   // Waits until all pending runs have completed, but at most for the time `most`. Returns whether
   // they have completed.

@@ -13,7 +13,7 @@ namespace heddle::host {
 
 // Parses the instructions of a host program (host/program/program.h). Requires that `program`
 // already contains its meshes, kernels and slots. The first use of a token or event declares it in
-// `program`. Throws UserError that names line and column.
+// `program`. Throws a UserError that names line and column.
 class InstructionParser {
  public:
   InstructionParser(TokenStream& in, Program& program);
@@ -32,8 +32,9 @@ class InstructionParser {
   Op tokenAssignment();  // $t = ...
   Op eventAssignment();  // !e = ...
   // Parses an instruction in the regular form: its fields are only slots, tokens, events and a
-  // stream. Returns nullopt if the next word is not the mnemonic of such an instruction. `defined`
-  // is the id of the name before the "=", or std::nullopt if there is no "=".
+  // stream, separated by blanks. Returns nullopt if the next word is not the mnemonic of such an
+  // instruction. `defined` is the id of the name before the "=", or std::nullopt if there is no
+  // "=".
   template <class Defined>
   std::optional<Op> regular(Defined defined);
   template <class Regular>

@@ -25,8 +25,8 @@ std::string join(const Items& items, PrintItem print_item, std::string_view sepa
   return out;
 }
 
-// Returns the text of one instruction, on one line. For a For or If, the text ends before the
-// brace.
+// Prints one instruction, on one line. For a For or If, the text ends before the brace of the first
+// body.
 class InstructionPrinter {
  public:
   explicit InstructionPrinter(const Program& program) : program_(program) {}
@@ -289,7 +289,7 @@ class SectionPrinter {
 };
 
 // Appends the program and all its callees to `order`. Callees come before their callers. Each name
-// occurs once.
+// occurs once. Throws UserError if two different programs have one name.
 void collect(const Program& program, std::vector<const Program*>& order) {
   for (const Program& callee : program.callees) collect(callee, order);
   for (const Program* seen : order) {

@@ -16,8 +16,8 @@ namespace heddle::host {
 // error, without a position. noInput(), twoPrograms() and repeatedAttribute() always return an
 // error. ir/text/declaration_rules.h contains the rules that hold for fusions too.
 
-// The names that a program has declared so far. Each function declares one more name, and checks
-// that it is new. addSizeDefault() also limits the number of defaults.
+// The slots, kernels and size defaults that a program has declared so far. Each function declares
+// one more, and checks that its name is new. addSizeDefault() also limits the number of defaults.
 class DeclaredNames {
  public:
   std::string addSlot(const std::string& name);
@@ -30,7 +30,7 @@ class DeclaredNames {
   std::set<std::string> size_defaults_;
 };
 
-// Returns the error that the text has `found` in place of the name of an input. `found` is, for
+// Returns the error that `found` stands where the name of an input is expected. `found` is, for
 // example, the quoted name of another slot ('%x').
 std::string noInput(std::string_view found);
 // Checks that no size in the kernel's segment is written `n?`. The `?` says that the size may be 1

@@ -9,8 +9,8 @@
 namespace heddle::host {
 
 // Returns the text of a complete host program: first the programs that it calls, then the program
-// itself, each with its meshes and its kernels. The text contains everything that sameProgram()
-// (host/program/program.h) compares:
+// itself, each with its meshes and its kernels. Throws UserError if two different programs have one
+// name. The text contains everything that sameProgram() (host/program/program.h) compares:
 //   sameProgram(p, parseProgram(print(p))) is true for every program p that verify()
 //   (host/verify/verify.h) accepts and that calls each of its callees.
 //   print(parseProgram(x)) == x for every text x that print() has returned.
@@ -21,12 +21,13 @@ std::string printInstruction(const Program& program, const Instruction& instruct
 // InstructionIndex.
 std::vector<std::string> instructionTexts(const Program& program);
 
-// Parses a text that contains a program, preceded by the programs that it calls. Throws UserError
+// Parses a text that contains a program, preceded by the programs that it calls. Throws a UserError
 // that names `origin`, line and column.
 Program parseProgram(std::string_view text, std::string_view origin = "<text>");
 
-// Parses a .fusion or .hostir file. The first keyword after the meshes decides whether the text is
-// a fusion or a host program. Throws UserError that names `origin`, line and column.
+// Parses `text`, the contents of a .fusion or .hostir file. The first keyword after the meshes
+// decides whether the text is a fusion or a host program. Throws a UserError that names `origin`,
+// line and column.
 std::variant<Fusion, Program> parseFile(std::string_view text, std::string_view origin);
 
 }  // namespace heddle::host

@@ -9,8 +9,8 @@
 
 namespace heddle::host {
 
-// The words of the text form of host programs, for printing and parsing. In kCollectives and in
-// kCompares, the index of an entry is the value of its enumerator.
+// The names of collectives and of comparisons in the text form of host programs, for printing and
+// parsing. The index of an entry in its list is the value of its enumerator.
 inline constexpr std::pair<comm::CollectiveKind, std::string_view> kCollectives[] = {
     {comm::CollectiveKind::Allreduce, "allreduce"},
     {comm::CollectiveKind::Reduce, "reduce"},
@@ -37,8 +37,8 @@ inline std::string_view compareName(Predicate::Compare compare) {
   return kCompares[static_cast<size_t>(compare)].second;
 }
 
-// Parses one of the words in `names`, and returns its value. Throws UserError that contains
-// `expected` if the next token is none of these words.
+// Parses one of the words or symbols in `names`, and returns its value. Throws a UserError that
+// contains `expected` if the next token is none of them.
 template <class Enum, size_t N>
 Enum parseOneOf(TokenStream& in, const std::pair<Enum, std::string_view> (&names)[N],
                 std::string_view expected) {

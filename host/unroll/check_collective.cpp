@@ -73,8 +73,9 @@ class CollectiveChecker {
         collectiveName(x_.kind), position_.size, in, out);
   }
 
-  // Checks that the larger side consists of equal parts, one for each rank that has a part. In an
-  // all-to-all, the sides have equal sizes, and the operand is checked.
+  // Checks that the larger side of a collective that gathers or scatters consists of equal parts,
+  // one for each rank that has a part. In an all-to-all, the sides have equal sizes, and the
+  // operand is checked. Does nothing for other collectives.
   void parts() const {
     const bool exchanges = x_.kind == CollectiveKind::AllToAll;
     const View& whole = isGathered() ? out_ : in_;
@@ -102,9 +103,12 @@ class CollectiveChecker {
   }
 
   // Checks two properties. The axis along which the sizes of the two sides differ is outermost in
-  // the memory of the larger side. All other axes have the same strides on both sides. An
-  // all-to-all has other rules (partsInOrder(), besideParts()). If the two sides have different
-  // numbers of axes, only an all-to-all is checked.
+  // the memory of the larger side. All other axes have the same strides on both sides. Exceptions:
+  // - An all-to-all has other rules (partsInOrder(), besideParts()).
+  // - If the two sides have different numbers of axes, only an all-to-all is checked.
+  // - In a team of one rank, only the strides are checked (sameOrder()).
+  // - If the sides of any other collective, such as an allreduce, differ along an axis, nothing is
+  //   checked.
   void memoryOrder() const {
     const TensorDesc& in = in_.desc;
     const TensorDesc& out = out_.desc;
@@ -122,7 +126,8 @@ class CollectiveChecker {
   }
 
   // Checks an all-to-all whose result has an additional first axis, with one index per part. Each
-  // part must have the same memory order in the operand and in the result.
+  // part must have the same memory order in the operand and in the result. Does nothing for other
+  // collectives and results.
   void besideParts() const {
     const TensorDesc& in = in_.desc;
     const TensorDesc& out = out_.desc;

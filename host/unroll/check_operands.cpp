@@ -20,7 +20,8 @@ int64_t allocated(const TensorDesc& desc) {
 }
 
 // Checks that the tensor has the memory order and contiguity that the type of the input declares.
-// Ignores axes of one element, and axes with the stride 0 that are not declared contiguous.
+// Ignores axes of one element, and axes with the stride 0 that are not declared contiguous. Accepts
+// every tensor without elements.
 void checkObserved(const Slot& slot, const Layout::Observed& observed, const TensorDesc& got) {
   int64_t inner = 1;  // the stride that the axis has if it is contiguous
   int64_t previous = 0;
@@ -151,6 +152,7 @@ void checkAttention(const Program& program, const CallLibrary& x, const Unrolled
 
 // Checks the number of operands, their numbers of axes, and the axes along which the kernel was
 // generated for one element. The kernel would handle only one element even if the operand had more.
+// The sizes of an operand that this rank does not hold are not checked.
 // The plan of the kernel checks all other axes (codegen/plan/space.h).
 void checkUnitAxes(const Fusion& segment, const std::vector<ValueId>& values,
                    const ViewList& operands) {

@@ -12,16 +12,17 @@ namespace heddle::host {
 // is a view: a buffer, an offset and a descriptor (host/unroll/unroll.h). If a check fails, the
 // function throws UserError. The caller must add the name of the instruction to the message.
 
-// Checks that a tensor that the user passes to a run fits the input slot: dtype, local sizes and
-// allocated sizes. No stride may be negative. If the type of the slot declares a memory order
-// (Layout::observed), the tensor must have it. `expected` is the descriptor that follows from the
-// type.
+// Checks that a tensor that the user passes to a run fits the input slot. `got` describes this
+// tensor, and `expected` follows from the type of the slot. Dtype and local sizes must be equal.
+// The tensor may allocate more than its sizes, but not less. No stride may be negative. If the type
+// declares a memory order and contiguous axes (Layout::observed), the tensor must have them.
 void checkInput(const Slot& slot, const TensorDesc& expected, const TensorDesc& got);
 // Checks that the sizes of a library call fit together. Also checks that no result overlaps an
-// operand or another result. Messages name slots of the program.
+// operand or another result. `program` gives names of slots for messages.
 void checkLibrary(const Program& program, const CallLibrary& x, const UnrolledStep& step);
-// Checks the number of axes of each operand. Where the kernel declares an axis of size 1, the
-// operand must have size 1. An input and an output may share memory only under two conditions:
+// Checks the number of operands of a kernel, and the number of axes of each operand. Where the
+// kernel declares an axis of size 1, the operand must have size 1. An input and an output may share
+// memory only under two conditions:
 // - They are the same view.
 // - The kernel reads no element of the input after it may have overwritten the element
 //   (codegen::InPlaceRules).
@@ -59,16 +60,18 @@ struct TeamPosition {
   // views or neither, or the type of the slot does not determine the number.
   std::vector<std::optional<int64_t>> elsewhere;
 };
-// Checks the dtypes, the numbers of allocated elements and the memory orders of both sides of a
-// collective. Also checks that the sides do not overlap, except in the ways that the transports
-// allow (comm/communicator.h). No result may overlap a buffer of another pair. Requires that the
-// view of a side is empty if this rank has no part on that side.
+// Checks the views of a collective. Each view must be dense. The dtypes, the numbers of allocated
+// elements and the memory orders of both sides must fit. Exception: for an all-to-all-v, only the
+// dtypes are compared, because only the run knows the counts. The sides must not overlap, except in
+// the ways that the transports allow (comm/communicator.h). No result may overlap a buffer of
+// another pair. Requires that the view of a side has no buffer if this rank has no part on that
+// side.
 void checkCollective(const Communicate& x, const UnrolledStep& step, const TeamPosition& position);
 // Checks that the tensor has `elements` elements. If there are several, they must be dense in
 // row-major order.
 void checkReadBack(const Slot& slot, const UnrolledStep& step, int64_t elements);
-// Checks that the view is one range of memory without gaps, in any order of axes. `what` names the
-// operation in the message.
+// Checks that the view is one range of memory without gaps, in any order of axes, and repeats no
+// elements. `what` names the operation in the message.
 void checkDense(const View& view, std::string_view what);
 
 }  // namespace heddle::host

@@ -38,8 +38,8 @@ FloatBits bitsOf(DType dtype) {
   }
 }
 
-// Counts the bad elements of a line, which consists of the elements along the last axis. `first`
-// receives the position of the first one.
+// Counts the bad elements of a line, which consists of the elements along the last axis. If `first`
+// is -1, it receives the position in the line of the first bad element.
 template <class Word>
 void countLine(const std::byte* line, int64_t elements, int64_t stride, const FloatBits& bits,
                BadElements& bad, int64_t& first) {

@@ -10,7 +10,7 @@
 
 namespace heddle::host {
 
-// The elements of a tensor that are NaN or infinite.
+// The numbers of bad elements of a tensor. An element is bad if it is NaN or infinite.
 struct BadElements {
   int64_t elements = 0;  // number of all elements of the tensor
   int64_t nan = 0;

@@ -12,7 +12,7 @@ namespace heddle::host {
 namespace {
 
 // Returns a text such as "%y (op log): 3 of 64 elements (3 NaN, 0 infinite), the first at [0]".
-// `ops` has one op per tensor, or is empty.
+// `ops` has one op per tensor, or is empty. The keys of `bad` are positions in `tensors`.
 std::string listed(const std::vector<Plan::NamedOperand>& tensors,
                    const std::vector<std::string>& ops, const std::map<size_t, BadElements>& bad) {
   std::string text;

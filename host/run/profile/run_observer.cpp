@@ -2,8 +2,8 @@
 
 namespace heddle::host {
 
-// Returns whether work of an instruction updates the status. After an error, no work updates it.
-// The later work is skipped, and the status must keep the instruction that failed.
+// Returns whether this work updates the status: it must belong to an instruction, and the run must
+// have no error. After an error, the status must keep the instruction that failed.
 bool RunObserver::updatesStatus(const Issue& issue) const {
   const bool failed = issue.errors != nullptr && issue.errors->failed();
   return status_ != nullptr && issue.instruction >= 0 && !failed;

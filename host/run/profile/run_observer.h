@@ -10,7 +10,8 @@ namespace heddle::host {
 
 // Records the work on the streams of one run: in the status of this rank
 // (comm/monitor/rank_status.h) and in a run profile (host/run/profile/run_profile.h). Each of the
-// two may be nullptr. Thread-safe.
+// two may be nullptr. Only a CPU device calls an observer; on CUDA, the Issuer (host/run/issue.h)
+// records the profile. Thread-safe.
 class RunObserver final : public WorkObserver {
  public:
   RunObserver() = default;

@@ -35,7 +35,7 @@ struct TimelineEvent {
 // Use:      pass the profile in RunOptions::profile, and call events() after Outputs::wait().
 // Lifetime: the device must exist until events() has returned or the profile is destroyed.
 // Threads:  use the profile for one run at a time. The streams of this run may record concurrently.
-// Cost:     host time and memory. On CUDA, each step also needs two device events.
+// Cost:     host time and memory. On CUDA, each step on a stream also needs two device events.
 class RunProfile {
  public:
   RunProfile() = default;
@@ -44,8 +44,9 @@ class RunProfile {
   RunProfile& operator=(const RunProfile&) = delete;
 
   // Returns the recorded spans, sorted by stream and then by begin. An instruction may consist of
-  // several steps. The spans of one execution of the instruction on one stream are merged. Throws
-  // UserError if no run has used the profile.
+  // several steps. For each execution of an instruction, the spans on the host become one event,
+  // and so do the spans on one stream. This function, deviceWork() and matmuls() throw UserError if
+  // no run has used the profile.
   std::vector<TimelineEvent> events();
 
   struct Launch {

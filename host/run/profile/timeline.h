@@ -10,11 +10,12 @@ namespace heddle::host {
 // The record of one run on one rank.
 struct RankTimeline {
   int rank = 0;
-  std::string clock;  // name of the clock that measured the times; one clock per machine
+  std::string clock;  // name of the clock that measured the times; all ranks of a machine share one
   std::vector<TimelineEvent> events;
 };
 
-// Converts a timeline to bytes that can be sent to another rank.
+// encode() converts a timeline to bytes that can be sent to another rank. decodeTimeline() converts
+// the bytes back.
 std::string encode(const RankTimeline& timeline);
 RankTimeline decodeTimeline(const std::string& bytes);
 
