@@ -225,7 +225,7 @@ std::string groupsJson(const SegmentedFusion& segmented) {
   return out;
 }
 
-// Returns the values that a group writes or reads, in the order of the fusion.
+// Returns the values that any group writes or reads, in the order of the fusion.
 std::vector<ValueId> boundariesOf(const SegmentedFusion& segmented) {
   std::set<ValueId> ids;
   for (const Group& group : segmented.groups) {
