@@ -25,7 +25,8 @@ std::string_view text(Apart why);
 // values leads from one to the other. The parts of a group keep their own iteration spaces.
 //
 // A kernel joins an earlier group and then runs when this group runs, before the groups between
-// them. It joins if all of this is true:
+// them. It joins if all of this is true. ("The two kernels" are this kernel and each kernel of the
+// earlier group.)
 // - Neither kernel has reductions. All groups on which the kernel depends run before the earlier
 //   group.
 // - The earlier group is one of the last four groups that a kernel may join.

@@ -67,9 +67,9 @@ struct SegmentOptions {
   // Otherwise returns the reason why it cannot for any sizes. If the function is not set, the ops
   // of attentions are treated like all other ops.
   std::function<std::string(const Fusion&, const Attention&)> attention;
-  // segment() calls this function for each attention that `attention` accepts. Returns "" if the
-  // library can compute it for the sizes of the run, otherwise the reason why it cannot. If the
-  // function is not set, the library can compute it for all sizes.
+  // segment() calls this function for each group that is one library call because `attention` has
+  // accepted it. Returns "" if the library can compute the attention for the sizes of the run,
+  // otherwise the reason why it cannot. Not set: the library can compute it for all sizes.
   std::function<std::string(const Fusion&, const Attention&)> attention_for_sizes;
 };
 
