@@ -99,10 +99,10 @@ SegmentedFusion segmentForAllSizes(const Fusion& fusion, const SegmentOptions& o
 // result.
 Fusion extract(const SegmentedFusion& segmented, const Group& group);
 
-// Returns the text of the fusion, with the number of the group before each expression. After the
-// fusion, the text lists the groups with the reason for each join and split. It ends with the
-// notes, the memory orders of stored values, and the moves of data between devices
-// (ir/passes/sharding/reshard_moves.h).
+// Returns the text of the fusion, with the group of each expression before it (or `host` or
+// `unused`, if it has none). After the fusion, the text lists the groups with the reason for each
+// join and split. It ends with the notes, the memory orders of stored values, and the moves of data
+// between devices (ir/passes/sharding/reshard_moves.h).
 std::string dumpText(const SegmentedFusion& segmented);
 // Returns the graph of expressions as Graphviz text, with one cluster per group.
 std::string dumpDot(const SegmentedFusion& segmented);

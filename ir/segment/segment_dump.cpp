@@ -15,7 +15,8 @@ namespace {
 
 std::string label(size_t group) { return fmt::format("g{}", group); }
 
-// Prints the text form of the fusion. Each line with an expression starts with its group.
+// Prints the text form of the fusion. Each line with an expression starts with its group, or with
+// [host] or [unused] if it has none.
 class Listing {
  public:
   explicit Listing(const SegmentedFusion& segmented) : segmented_(segmented) {
