@@ -108,7 +108,8 @@ class Reducer {
     });
   }
 
-  // Combines the elements in part number `part` of `count` results, beginning with result `first`.
+  // Combines the elements in part number `part` of each of `count` results, which begin with result
+  // number `first`.
   void combine(int64_t part, int64_t first, int64_t count, Combination<T>* to) const {
     const Access& access = accesses_.operands[0];
     const Walk results(out_.sizes, {{access.offset, access.strides, {}}});

@@ -4,8 +4,8 @@
 
 namespace heddle {
 
-// Evaluates a Reduction. `value` is the operand. `out` must have the sizes and the dtype of the
-// result; the function fills it and returns it.
+// Evaluates an expression of the kind OpKind::Reduction. `value` is the operand. `out` must have
+// the sizes and the dtype of the result; the function fills it and returns it.
 //  - Integers are combined in int64.
 //  - Floats are combined in double. Sums are compensated (A. Neumaier, 1974), so that their error
 //    hardly grows with the number of elements.

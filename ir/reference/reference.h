@@ -15,7 +15,7 @@ namespace heddle {
 // then rounds each value to its dtype. It ignores shardings, because they do not affect values.
 
 // The inputs of a run, by value id. Tensors are unsharded. If a scalar is missing, its default is
-// used.
+// used. A missing scalar without a default is a UserError.
 struct ReferenceInputs {
   std::map<ValueId, HostTensor> tensors;
   std::map<ValueId, Scalar> scalars;
@@ -29,8 +29,8 @@ struct ReferenceInputs {
 SizeBindings withScalars(const Fusion& fusion, const ReferenceInputs& inputs, SizeBindings sizes);
 
 // Returns all outputs in order. A scalar output is a 0-d tensor. The evaluation frees each value
-// after its last use. Throws UserError if a guard of the fusion fails, or if an input is missing or
-// has another type or size than declared.
+// after its last use. Throws UserError if a guard of the fusion fails, if a slice or reshape is
+// impossible for the sizes, or if an input is missing or has another type or size than declared.
 std::vector<HostTensor> evaluateReference(const Fusion& fusion, const ReferenceInputs& inputs,
                                           const SizeBindings& sizes);
 

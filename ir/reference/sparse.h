@@ -12,8 +12,8 @@ namespace heddle {
 using WantedElements = std::vector<std::optional<Selection>>;  // per output of the fusion
 
 // Returns the selected elements of each output. Tensor i of the result contains the elements
-// wanted[i] of output i and has the sizes wanted[i]->sizes(). If wanted[i] is nullopt, output i is
-// not evaluated, and tensor i has no data.
+// wanted[i] of output i and has the sizes wanted[i]->sizes(). If wanted[i] is nullopt, tensor i has
+// no data, and output i is evaluated only where selected elements of other outputs depend on it.
 //
 // The evaluation first walks the graph backwards to find the elements that the selected elements
 // depend on. It then computes these elements, and possibly some more (Needs::computed in
@@ -21,9 +21,10 @@ using WantedElements = std::vector<std::optional<Selection>>;  // per output of 
 // is nullptr, the returned elements have the same bits as in the results of evaluateReference().
 // Otherwise random errors are added to the values (ir/reference/noise.h).
 //
-// Throws the same errors as evaluateReference(), but checks only the inputs and expressions on
-// which the selected elements depend. Also throws UserError if the number of entries of `wanted` is
-// not the number of outputs, or if an index is out of range.
+// Throws the same errors as evaluateReference(), except that it does not check inputs and
+// expressions on which no selected element depends. (It does check all guards, and the inputs that
+// decide sizes.) Also throws UserError if `wanted` does not have one entry per output, if an entry
+// does not have one IndexSet per axis, or if an index is out of range.
 std::vector<HostTensor> evaluateReferenceAt(const Fusion& fusion, const ReferenceInputs& inputs,
                                             const SizeBindings& sizes, const WantedElements& wanted,
                                             const RoundingNoise* noise = nullptr);

@@ -12,7 +12,7 @@ namespace heddle {
 // The cats whose pieces are written into the result.
 struct ChosenCats {
   std::vector<Cat> cats;
-  std::vector<std::string> notes;  // for each cat whose pieces a kernel selects: name and reason
+  std::vector<std::string> notes;  // for each other cat that a kernel computes: name and reason
 };
 
 // Chooses how each cat of the fusion is computed. There are two ways:
@@ -26,8 +26,9 @@ struct ChosenCats {
 // - The kernel of the first way stores the result.
 // - At most half of the pieces are copied. The second way saves one write and one read of each
 //   piece that is not copied. It needs no launch for the cat, but one launch per copy.
-// - No piece is copied if the kernel of the first way also computes other values from the result.
-//   To compute them, another kernel would have to read the copied piece again.
+// - No piece is copied if the kernel of the first way contains expressions other than those of the
+//   cat. They often read the result, and another kernel would then have to read the copied piece
+//   again.
 // - All pieces have the sharding of the result, which is not sharded along the axis of the cat.
 // The rules do not look at sizes, so all ranks make the same choice.
 ChosenCats chooseCats(const SegmentedFusion& segmented);

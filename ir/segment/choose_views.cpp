@@ -68,7 +68,7 @@ class ViewChooser {
            isStored(resultOf(id));
   }
 
-  // Returns the group that computes the value, or -1 for an input.
+  // Returns the group that computes the value, or -1 if there is none, as for an input.
   int definingGroup(ValueId id) const {
     const ExprId definition = fusion_.value(id).definition;
     return definition == kNoExpr ? -1 : segmented_.group_of[definition];

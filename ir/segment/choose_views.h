@@ -30,8 +30,8 @@ struct ChosenViews {
 //   operand instead.
 // - The user requires no memory order for the result or for a view of it.
 // - No collective, and no library call, reads the result or a view of it. Both need dense memory.
-// - Each reshape of the result, or of a view of it, is a view too. The reshape may merge axes that
-//   repeat elements with each other, but not with other axes.
+// - Each reshape that is a view of the result in `segmented`, directly or through other views, can
+//   remain a view. It may merge axes that repeat elements with each other, but not with other axes.
 ChosenViews chooseViews(const SegmentedFusion& segmented, const std::set<ExprId>& chosen);
 
 }  // namespace heddle

@@ -18,7 +18,8 @@ namespace {
 // Copies expressions of a group. If several expressions are equal, copies only the first of them,
 // and each of them whose result the group stores. Equal expressions may be on different axes of the
 // kernel, and one value cannot serve both. Two expressions therefore count as equal only if their
-// operands determine the axes of the result. An index tensor has no such operands.
+// operands determine the axes of the result. An iota has no operands, so equal iotas with more than
+// one element are all copied.
 class GroupCopier {
  public:
   GroupCopier(const Fusion& from, const Group& group, FusionRewriter& rewriter)

@@ -30,7 +30,7 @@ struct Facts {
   bool reads_results = false;         // reads a result of another group
   bool stores_temporary = false;      // stores a value that the fusion does not return
   MeshId mesh = kNoMesh;
-  std::string body;  // equal for parts with the same ops
+  std::string body;  // bodyOf() the group
 };
 
 // A group of the result: the old groups of which it consists, and facts about all of them together.
@@ -54,7 +54,7 @@ bool meet(const std::set<ValueId>& a, const std::set<ValueId>& b) {
   return std::any_of(fewer.begin(), fewer.end(), [&](ValueId id) { return more.contains(id); });
 }
 
-// Returns a text that is equal for groups with the same ops, dtypes and kinds of axes.
+// Returns a text that is equal for groups with the same body (ir/segment/join_independent.h).
 std::string bodyOf(const Fusion& fusion, const Group& group) {
   std::unordered_map<ValueId, size_t> number;
   std::string text;
@@ -111,8 +111,8 @@ class FactFinder {
     return static_cast<size_t>(segmented_.group_of[definition]);
   }
 
-  // Stores for each value the value of which it is a view, or the value itself. Operands come
-  // before results, so a chain of views takes linear time.
+  // Stores for each view the value whose memory it views, and for each other value the value
+  // itself. Operands come before results, so a chain of views takes linear time.
   void findBases() {
     for (ValueId id : fusion_.values().ids()) bases_.push_back(id);
     for (ExprId id : fusion_.exprs().ids()) {
@@ -223,8 +223,8 @@ class IndependentJoiner {
   const Group& group(size_t g) const { return segmented_.groups[g]; }
 
   // Adds the group to the last unit that accepts it, and returns true. Tries units with the same
-  // body first. If no unit accepts the group, stores the first reason in Group::cuts and returns
-  // false.
+  // body first. If no unit accepts the group, returns false, and stores the first reason, if there
+  // is one, in Group::cuts.
   bool join(size_t g) {
     std::optional<std::pair<size_t, Apart>> refused;
     for (const bool same_body : {true, false}) {

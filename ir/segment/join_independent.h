@@ -16,7 +16,7 @@ enum class Apart : uint8_t {
   Overlap,       // a library call reads a result while collectives run
   Distance,      // too many groups run between them
   Memory,        // too many values would be in memory at the same time
-  Full,          // the launch has as many parts or bodies as it may have
+  Full,          // the launch has as many parts as it may have, or no room for another body
 };
 std::string_view text(Apart why);
 
@@ -25,16 +25,16 @@ std::string_view text(Apart why);
 // values leads from one to the other. The parts of a group keep their own iteration spaces.
 //
 // A kernel joins an earlier group and then runs when this group runs, before the groups between
-// them. It joins if all of this is true:
+// them. It joins if all of this is true. ("The two kernels" are this kernel and each kernel of the
+// earlier group.)
 // - Neither kernel has reductions. All groups on which the kernel depends run before the earlier
 //   group.
 // - The earlier group is one of the last four groups that a kernel may join.
 // - The two kernels read no common tensor, except tensors without axes. (Kernels that read a common
 //   tensor may become one kernel instead: ir/segment/siblings.h.)
-// - Neither kernel reads a reused input (Fusion::reuses()) later, in the order of groups, than the
-//   kernel that stores a result there. If one of the two stores this result, no other kernel,
-//   library call or collective reads the input later either. Earlier readers count as groups on
-//   which the storing kernel depends.
+// - Neither kernel stores a result in a reused input (Fusion::reuses()) that a later group reads,
+//   and neither is such a later reader. ("Later" means later in the order of groups. A view does
+//   not count as a reader.) Earlier readers count as groups on which the storing kernel depends.
 // - Their results are on the same mesh.
 // - No collective depends on one of them, or on a group between them. Both depend on the same
 //   collectives. If there are such collectives, no library call reads results of the two kernels,
@@ -44,10 +44,11 @@ std::string_view text(Apart why);
 // - The group has at most kMostHeldParts parts that need additional memory. Such a part stores a
 //   value in new memory and reads a result of another group, or stores a value that the fusion does
 //   not return and moves before another group. All these values are in memory at the same time.
-// - The group has at most kMostParts parts. A *body* is the generated code of a part. Parts with
-//   the same ops, dtypes and kinds of axes have the same body. The group has one body, or at most
-//   kMostBodies bodies with kMostBodyExprs expressions together. The reason: every part gets as
-//   many registers as the largest body needs, and each body takes time to compile.
+// - The group has at most kMostParts parts. A *body* is the generated code of a part. Two parts
+//   have the same body if they differ only in the sizes of their axes, but have axes of one element
+//   at the same positions. The group has one body, or at most kMostBodies bodies with together at
+//   most kMostBodyExprs expressions. The reason: every part gets as many registers as the largest
+//   body needs, and each body takes time to compile.
 //
 // The rules do not look at sizes, so every rank joins the same kernels. Within these limits a join
 // always saves time: a thread block finds its part in less time than a launch takes.

@@ -6,7 +6,7 @@
 
 namespace heddle {
 
-// Functions for groups (Group in ir/segment/segment.h) that have a Group::attention. Each of them
+// Functions for groups (Group in ir/segment/segment.h) that have a Group::attention. Such a group
 // computes an attention, or the backward of an attention, in one library call.
 
 // Replaces each library call that the sizes of a run do not allow
@@ -29,7 +29,7 @@ SegmentedFusion splitCalls(SegmentedFusion segmented, const SegmentOptions& opti
 // before the backward. This is legal, because the backward reads all operands of the forward.
 void reuseForwards(SegmentedFusion& segmented);
 
-// Returns a sentence for dumpText() that says whether the attention shares results with its
+// Returns a text for dumpText() that says whether the attention shares results with its
 // backward or forward. Returns "" for a forward that no backward reads.
 std::string describeReuse(const Fusion& fusion, const Attention& attention);
 

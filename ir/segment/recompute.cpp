@@ -46,8 +46,9 @@ class Finder {
   }
 
  private:
-  // Returns whether only kernels read the value, and none at computed indices. A kernel that reads
-  // it at computed indices would need it in memory.
+  // Returns whether only kernels read the value, and none at computed indices. (A kernel that reads
+  // it at computed indices needs it in memory.) Returns false for a value with a sharding and for
+  // an output of the fusion.
   bool onlyKernelsRead(ValueId value) const {
     if (is_output_[value] || fusion_.tensor(value).sharding) return false;
     return std::all_of(readers_[value].begin(), readers_[value].end(), [&](ExprId id) {
@@ -80,10 +81,10 @@ class Finder {
                          [](const IterDomain& axis) { return axis.kind != IterKind::Broadcast; });
   }
 
-  // Returns a chain with which other kernels compute the value again. Prefers the chain of a value
-  // that needs no memory (generatedChain()), then a chain that reads values in memory. The last
-  // choice is a chain that reads values which the group can store instead, because they have fewer
-  // bytes. Returns an empty chain if there is none. The value should then be stored.
+  // Returns a chain with which other kernels compute the value again. Prefers a chain that computes
+  // it from indices (generatedChain()), then a chain that reads values in memory. The last choice
+  // is a chain that reads values which the group can store instead, because they have fewer bytes.
+  // Returns an empty chain if there is none. The value should then be stored.
   Chain shortestChain(ValueId value, int group) {
     std::vector<ValueId> instead;
     Chain chain = generatedChain(value, group);

@@ -22,8 +22,8 @@
 namespace heddle {
 namespace {
 
-// The largest number of expressions in a kernel. Compile time grows faster than linearly with the
-// length of a kernel, and long kernels need too many registers.
+// The largest number of expressions in a kernel, or in each of its parts (Group::parts). Compile
+// time grows faster than linearly with this number, and long kernels need too many registers.
 constexpr size_t kMaxKernelExprs = 256;
 
 class Segmenter {
@@ -148,7 +148,8 @@ class Segmenter {
     for (ValueId input : fusion_.expr(user).inputs) {
       ExprId producer = fusion_.value(input).definition;
       if (producer == kNoExpr || !isKernel(producer)) continue;
-      // A copy computes a value again for its reader. It must not join the kernel of the original.
+      // A copy computes a value again for its reader. It must not join the kernel of the original,
+      // and therefore joins no kernel of an operand that is not a copy.
       if (copies_.contains(user) && !copies_.contains(producer)) continue;
       ExprId a = graph_->groupOf(producer);
       ExprId b = graph_->groupOf(user);
@@ -347,7 +348,7 @@ class Segmenter {
   std::vector<std::pair<ExprId, std::string>> joins_;
   struct Refusal {
     std::string why;
-    std::pair<size_t, size_t> sizes;  // sizes of the groups of producer and user
+    std::pair<size_t, size_t> sizes;  // number of expressions in the groups of producer and user
   };
   std::map<std::pair<ExprId, ExprId>, Refusal> refusals_;  // by (producer, user)
   std::set<std::tuple<ValueId, int, std::string>> told_;   // value, reading group, reason

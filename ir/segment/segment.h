@@ -26,10 +26,11 @@ struct Cut {
 // tensor into which other groups write their results.
 struct Group {
   GroupKind kind = GroupKind::Kernel;
-  std::vector<ExprId> exprs;    // in the order of the fusion
-  std::vector<ValueId> inputs;  // values that the group reads but does not compute, in order of use
+  std::vector<ExprId> exprs;  // in the order of the fusion
+  // Values that the group reads but does not compute, in order of use. Constants are not inputs.
+  std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;    // computed values that other groups read or the fusion returns
-  std::vector<std::string> joins;  // why expressions were merged: one reason per merge
+  std::vector<std::string> joins;  // why kernels were merged into this one: one reason per merge
   std::vector<Cut> cuts;           // why this group was not merged with other groups
   // The attention that the group computes in one library call. nullopt for every other group.
   std::optional<Attention> attention;
@@ -66,20 +67,24 @@ struct SegmentOptions {
   // Otherwise returns the reason why it cannot for any sizes. If the function is not set, the ops
   // of attentions are treated like all other ops.
   std::function<std::string(const Fusion&, const Attention&)> attention;
-  // segment() calls this function for each attention that `attention` accepts. Returns "" if the
-  // library can compute it for the sizes of the run, otherwise the reason why it cannot. If the
-  // function is not set, the library can compute it for all sizes.
+  // segment() calls this function for each group that is one library call because `attention` has
+  // accepted it. Returns "" if the library can compute the attention for the sizes of the run,
+  // otherwise the reason why it cannot. Not set: the library can compute it for all sizes.
   std::function<std::string(const Fusion&, const Attention&)> attention_for_sizes;
 };
 
-// Splits a fusion into groups. SegmentedFusion::fusion may differ from `fusion`: some expressions
-// occur in several groups, as copies with other names, because several kernels compute their value
-// (ir/segment/recompute.h). The values that the fusion returns are the same. The same fusion and
-// options give the same groups on every rank.
+// Splits a fusion into groups. The same fusion and options give the same groups on every rank. The
+// values that the fusion returns do not change, but SegmentedFusion::fusion may differ from
+// `fusion`:
+// - Some expressions occur in several groups, as copies with other names, because several kernels
+//   compute their value (ir/segment/recompute.h).
+// - A kernel may compute elements of a generated value instead of reading them from memory
+//   (computeGeneratedPieces() in ir/segment/choose_cats.h).
+// - Some values lose their hinted memory order (ir/segment/settle_orders.h).
 //
 // If the sizes of the run do not allow a library call (SegmentOptions::attention_for_sizes), its
-// ops become groups that contain no other ops. All other groups are the same for all sizes, so that
-// their kernels need no compilation for new sizes.
+// ops become groups that contain no other ops. All other kernels are the same for all sizes, and
+// need no compilation for new sizes.
 SegmentedFusion segment(const Fusion& fusion, const SegmentOptions& options = {});
 
 // Splits a fusion like segment(), but does not call SegmentOptions::attention_for_sizes. For other
@@ -94,10 +99,10 @@ SegmentedFusion segmentForAllSizes(const Fusion& fusion, const SegmentOptions& o
 // result.
 Fusion extract(const SegmentedFusion& segmented, const Group& group);
 
-// Returns the text of the fusion, with the number of the group before each expression. After the
-// fusion, the text lists the groups with the reason for each join and split. It ends with the
-// notes, the memory orders of stored values, and the moves of data between devices
-// (ir/passes/sharding/reshard_moves.h).
+// Returns the text of the fusion, with the group of each expression before it (or `host` or
+// `unused`, if it has none). After the fusion, the text lists the groups with the reason for each
+// join and split. It ends with the notes, the memory orders of stored values, and the moves of data
+// between devices (ir/passes/sharding/reshard_moves.h).
 std::string dumpText(const SegmentedFusion& segmented);
 // Returns the graph of expressions as Graphviz text, with one cluster per group.
 std::string dumpDot(const SegmentedFusion& segmented);

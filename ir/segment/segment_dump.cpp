@@ -15,7 +15,8 @@ namespace {
 
 std::string label(size_t group) { return fmt::format("g{}", group); }
 
-// Prints the text form of the fusion. Each line with an expression starts with its group.
+// Prints the text form of the fusion. Each line with an expression starts with its group, or with
+// [host] or [unused] if it has none.
 class Listing {
  public:
   explicit Listing(const SegmentedFusion& segmented) : segmented_(segmented) {
@@ -225,7 +226,7 @@ std::string groupsJson(const SegmentedFusion& segmented) {
   return out;
 }
 
-// Returns the values that a group writes or reads, in the order of the fusion.
+// Returns the values that any group writes or reads, in the order of the fusion.
 std::vector<ValueId> boundariesOf(const SegmentedFusion& segmented) {
   std::set<ValueId> ids;
   for (const Group& group : segmented.groups) {

@@ -199,6 +199,7 @@ struct SegmentGraph::Impl {
   Graph graph;
   Sets sets;
   std::vector<bool> in_group;
+  // A group is represented by one of its expressions, whose id is the id of the group.
   std::vector<std::vector<ExprId>> members;  // per representative
   std::vector<size_t> position;              // position of each representative in the order
   std::vector<size_t> mark;         // the number of the last search that has found the group

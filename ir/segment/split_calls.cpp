@@ -95,7 +95,7 @@ class SplitCall {
     for (const Expression& expr : inner.exprs()) {
       const ValueId result = expr.outputs[0];
       const auto constant = constants_.find(inner.value(result).name);
-      if (constant != constants_.end()) {  // other expressions may read the constant too
+      if (constant != constants_.end()) {  // run() copies the constants
         if (rewriter.has(constant->second)) now_[result] = rewriter.at(constant->second);
       } else if (now_[result] == kNoValue && isReady(expr)) {
         add(expr, rewriter);
@@ -206,8 +206,8 @@ class CallSplitter {
   // Corrects Attention::forward and Attention::keeps_log_sums after calls were split. A forward and
   // a backward share results only if both are still library calls.
   void separateForwards() {
-    std::vector<ValueId> forwards;  // forwards of the library calls
-    std::vector<ValueId> needed;    // forwards that backward library calls read
+    std::vector<ValueId> forwards;  // the results of forwards that are still library calls
+    std::vector<ValueId> needed;    // the results of forwards that backward library calls read
     for (size_t g = 0; g < splits_.size(); ++g) {
       if (!from_.groups[g].attention || splits_[g]) continue;
       const Attention& one = *from_.groups[g].attention;

@@ -56,7 +56,8 @@ std::string withValue(const Size& size, int64_t value) {
 
 // Explains why a guard a == b fails, if one factor of `b` is a quotient: `a` divided by the product
 // of the other factors of `b`. Returns nullopt if `b` has no such factor. FusionBuilder computes
-// such a quotient for the size -1 of a reshape; `is_open` is then true.
+// such a quotient for the size -1 of a reshape. `is_open` is true if this size is a Size::given(),
+// so that the message may mention the -1.
 std::optional<std::string> whyNotDivided(const Size& a, const Size& b, bool is_open,
                                          const SizeBindings& sizes) {
   if (b.str().find("floordiv(") == std::string::npos) return std::nullopt;

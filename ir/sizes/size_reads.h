@@ -9,12 +9,13 @@
 
 namespace heddle {
 
-// While a fusion is lowered, the values of some sizes (expressions) decide something. This class
-// records these sizes and their values. If all recorded sizes have the same values in a new run,
-// lowering for this run would give the same program, so the caller need not lower the fusion again.
-// A pass that reads the value of a size must therefore call note(). A pass that asks a yes/no
-// question should note an expression that has few different values, such as `t % 4` instead of `t`.
-// The record then holds for more runs.
+// While a fusion is lowered, the values of some sizes (expressions) decide which program results.
+// This class records these sizes and their values. If all recorded sizes have the same values in a
+// new run, lowering for this run would give the same program, so the caller need not lower the
+// fusion again. A pass that reads the value of a size must therefore call note(). If the pass needs
+// only a property of the value, for example whether `t` is divisible by 4, it should note an
+// expression with few different values: `t % 4` instead of `t`. The record then holds for more
+// runs.
 class SizeReads {
  public:
   // While the object exists, calls of note() in this thread add to `reads`, which must outlive the
@@ -41,7 +42,7 @@ class SizeReads {
   bool holdFor(const SizeBindings& sizes) const;
 
  private:
-  static constexpr size_t kMost = 256;  // with more reads, holdFor() returns false
+  static constexpr size_t kMost = 256;  // with more noted sizes, holdFor() returns false
   std::vector<std::pair<Size, int64_t>> reads_;
   bool complete_ = true;
 };

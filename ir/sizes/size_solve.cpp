@@ -7,8 +7,8 @@
 namespace heddle {
 namespace {
 
-// Returns whether the job or the value of an input defines the symbol. The values of all other
-// symbols follow from the sizes of inputs.
+// Returns whether the job or the value of an input defines the symbol. All other symbols get their
+// values from the sizes of inputs, or from defaults.
 bool isGiven(const std::string& symbol) {
   return symbol == "rank" || symbol == "ranks" || symbol.starts_with("@") || isScalarSymbol(symbol);
 }

@@ -7,8 +7,9 @@
 
 namespace heddle {
 
-// A set of size symbols in the order of their declaration. A search takes constant time, because
-// FusionBuilder searches once per axis and a fusion may declare thousands of symbols.
+// A set of size symbols in the order of their declaration: the type of Fusion::symbolic_sizes
+// (ir/graph/fusion.h). FusionBuilder searches the set once per axis, and a fusion may declare
+// thousands of symbols, so a search must take constant time.
 class SymbolicSizes {
  public:
   // Returns false, and changes nothing, if the set already contains the symbol.

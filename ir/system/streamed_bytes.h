@@ -25,7 +25,7 @@ inline int64_t bytesOfLastCache() {
 
 // A CPU kernel can stream its outputs, that is, write them with stores that bypass the caches.
 // Returns the number of output bytes from which on a kernel should do this. The environment
-// variable HEDDLE_CPU_STREAM_BYTES sets this number; text that is no positive number is ignored.
+// variable HEDDLE_CPU_STREAM_BYTES sets this number, and is ignored if it is not positive.
 // Without the variable, the function returns the size of the last-level cache, because this cache
 // cannot keep a larger output for the next reader. With fewer than four CPUs, the function returns
 // the largest number, so kernels stream nothing. The reason: the cores, and not the memory, then

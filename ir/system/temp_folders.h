@@ -7,9 +7,9 @@
 
 namespace heddle {
 
-// Temporary folders that do not remain if the process that created them is killed. The creating
-// process holds a lock on each of its folders while it runs. Other processes of the same user
-// remove the folders that nobody has locked (removeUnlockedFolders()).
+// Temporary folders that are removed even if the process that created them is killed. The creating
+// process holds a lock on each of its folders while it runs. removeUnlockedFolders() in another
+// process of the same user removes the folders that nobody has locked.
 
 struct LockedFolder {
   std::string path;

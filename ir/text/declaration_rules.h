@@ -13,9 +13,9 @@ namespace heddle {
 
 // Rules for meshes and types that a user declares. The parsers of the text form and
 // host::ProgramBuilder (host/builder/program_builder.h) share them, so both report an error in the
-// same words. Each function whose name ends with Violation, except inputOrderViolation(), and
-// MeshAxisUse::use() return "" if the declaration keeps the rule. Otherwise they return the text of
-// the error, without a position.
+// same words. MeshAxisUse::use() and the functions with a name that ends with Violation return ""
+// if the declaration keeps the rule. Otherwise they return the text of the error, without a
+// position. Exception: inputOrderViolation() always returns an error.
 
 // Checks whether `axis` may follow the axes that the mesh already has.
 std::string meshAxisViolation(const DeviceMesh& mesh, MeshAxis axis);
@@ -60,7 +60,8 @@ std::string typeViolation(const TensorView& tensor, const Meshes& meshes, OrderO
 
 // Checks the default value of a scalar of this dtype.
 std::string defaultViolation(DType dtype, const Scalar& value);
-// Returns the default value as the program stores it. Requires that defaultViolation() is "".
+// Returns the default value as it is stored: as a double if the dtype is a float type. Requires
+// that defaultViolation() is "".
 Scalar storedDefault(DType dtype, const Scalar& value);
 
 }  // namespace heddle

@@ -9,12 +9,12 @@ namespace heddle {
 
 // Prints the text form of a fusion (grammar: docs/text_format.md). The text omits ids, source
 // lines, annotations, and the guards that parseFusion() creates again from the ops. Lines such as
-// `guard a <= b "text"` at the start are the guards that composite ops and passes added. The text
-// preserves everything else:
+// `guard a <= b "text"` before the first op are the guards that composite ops and passes added. The
+// text preserves everything else:
 //  - print(parseFusion(x)) == x for every text x that print() returned.
 //  - sameGraph(parseFusion(print(f)), f) is true for every fusion f.
 //  - A float is printed with the fewest digits that parse to the same value.
-// Exception: parseFusion() refuses a size of more than 1000 operators, which ops can build.
+// Exception: ops can build a size of more than 1000 operators, and parseFusion() refuses its text.
 std::string print(const Fusion& fusion);
 
 // Parses a fusion. Throws UserError if the text is not valid, for example

@@ -63,9 +63,9 @@ Sharding parseSharding(TokenStream& in, const Meshes& meshes, size_t rank);
 // that the user requires for the value.
 enum class OrderOf : uint8_t { Input, Value };
 
-// The text that may follow a type or a statement. It consists of a sharding, `order=`,
-// `contiguous=` (inputs only), `needed order=` and `hinted order=` (values only), in any sequence
-// and each at most once.
+// The text that may follow a type or a statement. It may contain a sharding and `order=`, and
+// either `contiguous=` (only for inputs) or `needed order=` and `hinted order=` (never for inputs).
+// They may be in any sequence, each at most once.
 struct Suffix {
   std::optional<Sharding> sharding;
   bool inferred = false;  // `inferred shard(...)`: set by a pass, not by the user
@@ -74,8 +74,8 @@ struct Suffix {
 Suffix parseSuffix(TokenStream& in, const Meshes& meshes, size_t rank, OrderOf of);
 
 // A type: `f64` is a scalar, `f32[]` is a 0-d tensor, and `f32[t, 1] shard(@m, 0: x)` is a tensor
-// with a suffix. The extent `broadcast(1)` denotes a broadcast axis. The extent `1` denotes an
-// ordinary axis of one element.
+// with a suffix. The extent `broadcast(1)` denotes a broadcast axis, and `n?` a symbolic axis
+// (IterKind in ir/types/tensor.h). The extent `1` denotes an ordinary axis of one element.
 struct ParsedType {
   bool is_scalar = false;
   TensorView tensor;

@@ -10,7 +10,8 @@
 
 namespace heddle {
 
-// A dense row-major tensor in host memory. Copies share the bytes.
+// A dense row-major tensor in host memory. Copies share the bytes. A default-constructed HostTensor
+// has no data.
 struct HostTensor {
   DType dtype = DType::F32;
   std::vector<int64_t> sizes;

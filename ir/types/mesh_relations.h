@@ -15,7 +15,7 @@ namespace heddle {
 
 std::vector<int64_t> ranksOf(const DeviceMesh& mesh);  // in row-major order
 
-bool sameAxes(const DeviceMesh& a, const DeviceMesh& b);  // same names and sizes; ranks may differ
+bool sameAxes(const DeviceMesh& a, const DeviceMesh& b);  // same axes and sizes; ranks may differ
 bool sameDevices(const DeviceMesh& a, const DeviceMesh& b);  // same axes and ranks
 bool isWithin(const DeviceMesh& inner,
               const DeviceMesh& outer);  // `outer` has all ranks of `inner`
@@ -30,11 +30,12 @@ bool coversMesh(const std::vector<MeshAxis>& list, const DeviceMesh& mesh);
 // Returns the id of the first mesh with the same axes and ranks, or kNoMesh if there is none.
 MeshId findMesh(const Meshes& meshes, const DeviceMesh& mesh);
 
-// A team in which one rank, the root, sends data to all other ranks or receives data from them.
-// DeviceMesh::team() of `mesh` over `axes` gives the ranks of the team.
+// A team in which one rank, the root, sends data to all other ranks or receives data from them. The
+// team spans all ranks of `mesh`, or only those that DeviceMesh::team() of `mesh` over `axes`
+// returns. In the second case, `mesh` has several such teams.
 struct RootedTeam {
   DeviceMesh mesh;             // a mesh that the caller passed, or a new mesh
-  std::vector<MeshAxis> axes;  // mesh axes that the team spans; empty: all
+  std::vector<MeshAxis> axes;  // mesh axes that each team spans; empty: all
   int root = 0;                // index of the root in the team
 };
 
@@ -44,8 +45,8 @@ struct RootedTeam {
 // ranks of `to`.
 RootedTeam broadcastTeam(const DeviceMesh& from, const DeviceMesh& to);
 
-// Returns a mesh whose teams have two ranks each. Team i consists of device i of `from`, which is
-// the root, and device i of `to`. The meshes must be disjoint and have the same number of devices.
+// Returns teams of two ranks each. Team i consists of device i of `from`, which is the root, and
+// device i of `to`. The meshes must be disjoint and have the same number of devices.
 RootedTeam pairTeam(const DeviceMesh& from, const DeviceMesh& to);
 
 // Returns a team of the ranks of `mesh`, followed by the root, which must not be a rank of `mesh`.
@@ -57,9 +58,9 @@ RootedTeam teamWithRoot(const DeviceMesh& mesh, const std::vector<MeshAxis>& lis
 
 // An axis of extent `extent` is split over the mesh axes in `list`. The mesh axes before the last
 // `count` ones split it into large blocks. The last `count` mesh axes split each large block into
-// small blocks. Returns whether the small blocks are flat for all sizes. Small blocks are flat if
-// those of one large block have the same size and follow each other without gaps; only the last
-// ones may be short or empty. The function returns true in two cases:
+// small blocks. Returns whether the small blocks are flat for all sizes. Small blocks are flat if,
+// in each large block, a block that is shorter than those before it is followed only by empty
+// blocks. The function returns true in two cases:
 //  - At most one of the last `count` mesh axes has more than one device.
 //  - The number of devices along all mesh axes in `list` divides the extent for all sizes.
 // Otherwise a small block in the middle may be short. For example, two mesh axes of two devices

@@ -8,7 +8,8 @@
 
 namespace heddle {
 
-// Read and write NumPy's .npy files, format versions 1 and 2, little endian. The element types are:
+// Read and write NumPy's .npy files in little-endian byte order. readNpy() accepts the format
+// versions 1 and 2, and writeNpy() writes version 1. The element types are:
 //
 //   bool '|b1'   u8 '|u1'   i8 '|i1'   i32 '<i4'   i64 '<i8'   f16 '<f2'   f32 '<f4'   f64 '<f8'
 //   bf16 '<V2'   f8e4m3, f8e5m2 '|V1'
@@ -23,8 +24,8 @@ namespace heddle {
 //       .view("u1") for the bits.
 // Fortran order: readNpy() converts arrays in Fortran order to row-major order.
 //
-// `wanted` is the dtype that the caller expects. It only affects how raw bytes and '|u1' are read.
-// The result may have a different dtype, so the caller must check it.
+// `wanted` is the dtype that the caller expects. It only affects how '|V1' and '|u1' are read. The
+// result may have a different dtype, so the caller must check it.
 //
 // Errors: readNpy() throws UserError with the file and the problem. Examples of problems are a
 // dtype that heddle lacks (the message lists the accepted dtypes), truncated data, bytes after the

@@ -26,8 +26,8 @@ struct Sharding {
     ReduceOp op;
     bool operator==(const Partial&) const = default;
   };
-  // A request of the user to compute the tensor in `chunks` blocks along one logical axis, one
-  // block after another.
+  // A request of the user to compute and communicate the tensor in `chunks` blocks along one
+  // logical axis, one block after another.
   struct StreamSplit {
     int64_t axis;    // logical axis
     int64_t chunks;  // number of blocks

@@ -33,14 +33,14 @@ struct IterDomain {
 using AxisOrder = std::vector<int64_t>;
 
 // The layout of a tensor in memory. For an input, only `observed` may be set. For every other
-// tensor, `observed` is not set, and TensorView::allocationOrder() computes its memory order from
-// the other members.
+// tensor, `observed` is not set, and TensorView::allocationOrder() computes from the other members
+// the memory order in which the tensor is allocated.
 struct Layout {
   struct Observed {
     AxisOrder order;
     // For each logical axis: whether no gap separates consecutive elements along the axis. The
-    // stride of the axis then equals stride * extent of the next inner axis in `order`, or 1 for
-    // the innermost axis. Always true for an axis of one element.
+    // stride of the axis then equals stride * allocated elements of the next inner axis in `order`,
+    // or 1 for the innermost axis. Axes of one element may have any stride, and are skipped.
     std::vector<bool> contiguous;
     bool operator==(const Observed&) const = default;
   };

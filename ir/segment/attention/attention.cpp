@@ -11,8 +11,8 @@ class ForwardMatch : public AttentionMatch {
  public:
   using AttentionMatch::AttentionMatch;
 
-  // Matches a forward attention. `product` is the matrix product that reads `probabilities` as its
-  // first operand.
+  // Matches a forward attention. `product` is the matrix product whose first operand is
+  // `probabilities` or, if `regrouped` is true, a reshape of it.
   Attention run(ValueId probabilities, bool regrouped, ExprId product) {
     found_.gqa = regrouped;
     found_.results = {fusion_.expr(product).outputs[0]};

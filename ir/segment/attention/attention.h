@@ -9,13 +9,13 @@
 namespace heddle {
 
 // An attention (scaled_dot_product_attention) or its backward that was found in a fusion. In the
-// fusion, an attention is a set of ops: matrix products, a softmax and casts. Operands and results
-// are f16 or bf16. The formulas use the probabilities p = softmax(q k^T scale), where ^T swaps the
-// last two axes:
+// fusion, an attention is a set of ops: matrix products, a softmax and casts. The formulas use the
+// probabilities p = softmax(q k^T scale), where ^T swaps the last two axes:
 //   forward:  o = p v
 //   backward: dq = ds k scale, dk = ds^T q scale, dv = p^T g, where g is the gradient of o,
 //             dp = g v^T and ds = p (dp - sum of p dp over the keys)
-// The fusion computes all of this in f32 and rounds each result once, at the end.
+// If `why_not` is "", operands and results are f16 or bf16. The fusion then computes all of this in
+// f32 and rounds each result once, at the end.
 struct Attention {
   std::vector<ExprId> exprs;  // ascending; without the scalar expressions that the host evaluates
   bool backward = false;
@@ -51,8 +51,9 @@ struct Attention {
 // fusion. A forward is a softmax in the form that ir/composite/attention.cpp writes, followed by a
 // matrix product. A backward is the gradient of this softmax and matrix product. Attention::why_not
 // is empty if all of these conditions are true:
-//  - Operands and results have the same type, f16 or bf16, and at most two axes before tokens
-//    and width.
+//  - The ops are exactly those of ir/composite/attention.cpp. They compute in f32.
+//  - Operands and results have the same type, f16 or bf16. They have the same number of axes, with
+//    at most two axes before tokens and width.
 //  - The mask, if there is one, is the causal mask. The scale is a constant or 1 / sqrt(width).
 //  - No axis is broadcast. The axes tokens and width are not sharded. The other axes have the same
 //    sharding in all operands and results, and none of these is partial.

@@ -91,9 +91,9 @@ std::string AttentionMatch::takeProbabilities(ValueId id) {
   return isScale(scale_) ? "" : "its scale is neither a constant nor rsqrt of the width";
 }
 
-// Takes the ops of a softmax of x, and returns x, or kNoValue if the ops do not match. The ops are
-// where(top == -inf, 0, e / sum(e)) with e = exp(x - where(top == -inf, 0, top)). top is the
-// maximum of each row of x.
+// Takes the ops of a softmax of x, and returns x, or kNoValue if the ops do not match.
+// isSoftmax(id) must be true. The ops are where(top == -inf, 0, e / sum(e)) with e = exp(x -
+// where(top == -inf, 0, top)). top is the maximum of each row of x.
 ValueId AttentionMatch::takeSoftmax(ValueId id) {
   const Expression& safe = *take(id, "where");
   const Expression* shares = take(safe.inputs[2], "div");
@@ -178,8 +178,9 @@ bool AttentionMatch::isCausal(const Expression& select) {
          isIndexOf(scores, keep->inputs[1], rank - 2);
 }
 
-// Takes an iota along `axis`, and returns whether it has the extent of the scores. The check is
-// needed because a broadcast iota of one element would have index 0 everywhere.
+// Returns whether `id` is a broadcast iota along `axis` with the extent of the scores, and takes
+// the iota and the broadcast. The extent is checked because a broadcast iota of one element would
+// have index 0 everywhere.
 bool AttentionMatch::isIndexOf(ValueId scores, ValueId id, int64_t axis) {
   const Expression* spread = take(id, "broadcast");
   const Expression* iota = spread == nullptr ? nullptr : take(spread->inputs[0], "iota");
@@ -207,7 +208,8 @@ std::optional<double> AttentionMatch::literal(ValueId id) const {
   return value == nullptr ? std::nullopt : std::optional(*value);
 }
 
-// Returns whether the scale is a literal or the reciprocal square root of the width of q.
+// Returns whether the scale is a literal or the reciprocal square root of the width of q. Sets
+// Attention::scale to the literal.
 bool AttentionMatch::isScale(ValueId id) {
   found_.scale = literal(id);
   if (found_.scale) return true;
@@ -224,9 +226,9 @@ bool AttentionMatch::isSameScale(ValueId id) const {
   return id == scale_ || (found_.scale && literal(id) == found_.scale);
 }
 
-// Returns whether an axis is broadcast. Each axis has one operand that determines its extent. The
-// result is true if exactly one of the two, this operand or `id`, has one element along the axis.
-// The operands that determine extents are:
+// Returns whether this axis of `id` is broadcast. One operand determines the extent of the axis.
+// The result is true if exactly one of the two, this operand or `id`, has one element along the
+// axis. The operands that determine extents are:
 //  - q: batch axes, queries, and the width of q, k, dq and dk
 //  - k: keys, and with gqa the heads of k, v, dk and dv
 //  - v: the width of all other tensors (v, g, o, dv)

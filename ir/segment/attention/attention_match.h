@@ -10,10 +10,10 @@
 
 namespace heddle {
 
-// Base class of the matchers for a forward attention and for its backward. It matches the ops that
-// ir/composite/attention.cpp writes, from the last op to the first. Only the sources in
-// ir/segment/attention use this class. To "take" an expression means to add it to Attention::exprs
-// of the attention that is being matched.
+// Base class of the matchers for a forward attention and for its backward. It recognizes the ops
+// that ir/composite/attention.cpp writes. Only the sources in ir/segment/attention use this class.
+// To "take" an expression means to add it to Attention::exprs of the attention that is being
+// matched (found_).
 class AttentionMatch {
  public:
   using Readers = IdVector<ValueId, std::vector<ExprId>>;
@@ -40,7 +40,7 @@ class AttentionMatch {
   // Takes the ops that compute the probabilities `id` from q and k. Returns "" if the ops match,
   // otherwise the reason why they do not match. With gqa (Attention::gqa), a reshape follows the
   // softmax. `id` is then the result of the softmax, with the shape [..., heads of q, queries,
-  // keys].
+  // keys]. Sets q, k, causal and scale of found_, and the members wide_q_, wide_k_ and scale_.
   std::string takeProbabilities(ValueId id);
   // Takes a reshape of a grouped-query attention. If `to_rows` is true, it reshapes [..., heads of
   // q, queries, n] to [..., heads of k, rows, n]. The rows are the queries of all heads of q that
@@ -52,8 +52,8 @@ class AttentionMatch {
   // value. Returns kNoValue if there is no such cast, or if an expression other than the cast reads
   // the f32 result.
   ValueId takeRounded(const Expression& wide);
-  // Returns the reason why takeRounded() returned kNoValue, for Attention::why_not. `subject`
-  // begins the reason, for example "its result is".
+  // Returns the reason why takeRounded() returned kNoValue, for Attention::why_not. If the result
+  // of `wide` is f32, the reason begins with `subject`, for example "its result is".
   std::string notRounded(const Expression& wide, std::string_view subject) const;
   // Takes the cast that widens an operand to f32, and returns the operand of the cast. Returns
   // kNoValue if there is no such cast.
@@ -65,8 +65,9 @@ class AttentionMatch {
   // Returns whether the value equals the scale that takeProbabilities() found: it is the same
   // value, or a literal with the same number.
   bool isSameScale(ValueId id) const;
-  // Checks the types, ranks, axes and shardings of operands and results. Returns the reason
-  // why no library can compute the attention, or "" if a library may.
+  // Checks the types, ranks, axes and shardings of operands and results, and the reshapes that
+  // takeRegrouped() has taken. Returns the reason why no library can compute the attention, or ""
+  // if a library may.
   std::string whyNotIndexed() const;
   // Sorts Attention::exprs. Sets Attention::why_not if the fusion returns an intermediate value, or
   // if an expression outside of the attention reads one. Call this last.
@@ -75,9 +76,10 @@ class AttentionMatch {
   const Fusion& fusion_;
   const Readers& readers_;
   Attention found_;
-  ValueId wide_q_ = kNoValue;  // q and k in f32, as the matrix products read them
+  // q and k in f32. The matrix products read them; with gqa, they read a reshape of q.
+  ValueId wide_q_ = kNoValue;
   ValueId wide_k_ = kNoValue;
-  ValueId scale_ = kNoValue;
+  ValueId scale_ = kNoValue;  // the factor by which the fusion multiplies q k^T
 
  private:
   struct Regrouped {
