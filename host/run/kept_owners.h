@@ -3,6 +3,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -41,6 +42,20 @@ class KeptOwners {
     released_.clear();
     std::lock_guard lock(mutex_);
     owners_.swap(released_);  // keeps the memory of the list for the next run
+  }
+
+  // Moves the owners to the end of `list`. Releases them instead if `list` cannot get memory for
+  // them. The caller must hold no lock, as for release().
+  void moveTo(std::vector<std::shared_ptr<void>>& list) noexcept {
+    try {
+      std::lock_guard lock(mutex_);
+      list.reserve(list.size() + owners_.size());
+      for (auto& [owner, input] : owners_) list.push_back(std::move(owner));
+      owners_.clear();
+      has_owners_.store(false, std::memory_order_release);
+    } catch (const std::bad_alloc&) {
+      release();
+    }
   }
 
   // Calls visit(owner, input) for each owner, until visit() returns true.

@@ -20,12 +20,22 @@ constexpr std::chrono::milliseconds kInterval{2};
 }  // namespace
 
 struct OwnerReaper::State {
-  std::mutex mutex;  // guards all members
+  std::mutex mutex;  // guards all members except `owners`
   std::condition_variable changed;
   std::vector<RunStatePool*> pools;
   RunStatePool* current = nullptr;  // the pool that the thread is calling
   bool stop = false;
   std::thread thread;
+  // The owners that the thread is releasing. Only the thread accesses this list, without the mutex.
+  std::vector<std::shared_ptr<void>> owners;
+
+  // Releases the owners one by one. A release may call this function again.
+  void releaseOwners() noexcept {
+    while (!owners.empty()) {
+      const std::shared_ptr<void> owner = std::move(owners.back());
+      owners.pop_back();
+    }
+  }
 };
 
 OwnerReaper::OwnerReaper() : state_(std::make_shared<State>()) {}
@@ -60,10 +70,17 @@ void OwnerReaper::serve(RunStatePool& pool) noexcept {
   state_->changed.notify_all();
 }
 
+// If the thread itself calls forget(), it is releasing an owner. It then releases all other owners
+// first, because the caller may destroy the device afterwards, which the owners may need.
 void OwnerReaper::forget(const RunStatePool& pool) noexcept {
   std::unique_lock lock(state_->mutex);
-  const bool is_own_thread = state_->thread.get_id() == std::this_thread::get_id();
-  if (!is_own_thread) state_->changed.wait(lock, [&] { return state_->current != &pool; });
+  if (state_->thread.get_id() == std::this_thread::get_id()) {
+    lock.unlock();
+    state_->releaseOwners();
+    lock.lock();
+  } else {
+    state_->changed.wait(lock, [&] { return state_->current != &pool; });
+  }
   std::erase(state_->pools, &pool);
   if (state_->current == &pool) state_->current = nullptr;
 }
@@ -81,9 +98,14 @@ void OwnerReaper::poll(State& state) {
       state.pools.erase(state.pools.begin());
       state.current = pool;
       lock.unlock();
-      const bool has_more = pool->releaseEnded();
+      EndedRuns ended;
+      const bool has_more = pool->takeEnded(ended);
+      // The runs are released before their owners. The release of an owner may therefore destroy
+      // the Executable, and then the device, while this thread holds no other part of them.
+      ended.releaseAllBut(state.owners);
+      state.releaseOwners();
       lock.lock();
-      // If releaseEnded() has destroyed the pool, forget() has reset `current`.
+      // If an owner has destroyed the pool, forget() has reset `current`.
       if (has_more && state.current == pool) state.pools.push_back(pool);
       state.current = nullptr;
       state.changed.notify_all();

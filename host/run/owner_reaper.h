@@ -16,13 +16,15 @@ class OwnerReaper {
   OwnerReaper(const OwnerReaper&) = delete;
   OwnerReaper& operator=(const OwnerReaper&) = delete;
 
-  // Makes the thread call pool.releaseEnded() every few milliseconds, until a call returns false.
-  // The first call of serve() starts the thread. If the system cannot create the thread,
-  // Outputs::wait() or a later run releases the owners.
+  // Makes the thread call pool.takeEnded() every few milliseconds, until a call returns false. The
+  // thread releases the owners of the runs that the calls return. The first call of serve() starts
+  // the thread. If the system cannot create the thread, Outputs::wait() or a later run releases the
+  // owners.
   void serve(RunStatePool& pool) noexcept;
-  // Makes the thread stop calling pool.releaseEnded(), and waits for a call that is in progress.
-  // Call this before the pool is destroyed, without holding the pool's lock. The thread itself may
-  // call forget(), because the release of an owner may destroy the pool; it then does not wait.
+  // Makes the thread stop calling pool.takeEnded(). When forget() returns, the thread has released
+  // all owners of the runs that it has taken from the pool. Call this before the pool is destroyed,
+  // without holding the pool's lock. The release of an owner may destroy the pool, so the thread
+  // itself may call forget().
   void forget(const RunStatePool& pool) noexcept;
 
  private:

@@ -97,6 +97,13 @@ void EndedRuns::release() noexcept {
   }
 }
 
+void EndedRuns::releaseAllBut(std::vector<std::shared_ptr<void>>& owners) noexcept {
+  for (Completion* run = first(); run != nullptr; run = run->next_ended.get()) {
+    run->owners.moveTo(owners);
+  }
+  release();
+}
+
 void RunStatePool::giveBack(RunState& state, EndedRuns& ended) {
   RunResources& resources = *state.completion->resources;
   bool reaps = false;
@@ -156,8 +163,7 @@ bool RunStatePool::isDone(Completion& run) {
   return false;
 }
 
-bool RunStatePool::releaseEnded() {
-  EndedRuns ended;
+bool RunStatePool::takeEnded(EndedRuns& ended) {
   std::lock_guard lock(mutex_);
   unfinished_.clear();
   bool has_more = false;

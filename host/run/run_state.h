@@ -81,6 +81,8 @@ class EndedRuns {
     first_ = std::move(run);
   }
   void release() noexcept;
+  // Empties the list. Moves the owners that the runs keep to the end of `owners`.
+  void releaseAllBut(std::vector<std::shared_ptr<void>>& owners) noexcept;
   // Returns the first run of the list. Completion::next_ended points to the next one.
   Completion* first() const { return first_.get(); }
 
@@ -112,9 +114,10 @@ class RunStatePool {
   // takes a third of the time of a launch. It does not find the failure of a run without such an
   // error, for example a failure of the device. A later giveBack() finds it.
   void rethrowErrors(EndedRuns& ended);
-  // Releases the owners that completed runs keep. In a job of several ranks, failed runs keep their
-  // owners until their error is thrown. Returns whether pending runs still keep owners.
-  bool releaseEnded();
+  // Moves the completed runs that still keep owners to `ended`. In a job of several ranks, failed
+  // runs keep their owners until their error is thrown. Returns whether pending runs still keep
+  // owners.
+  bool takeEnded(EndedRuns& ended);
   // Waits until all pending runs have completed, but at most for the time `most`. Returns whether
   // they have completed.
   bool endWithin(std::chrono::milliseconds most);
@@ -137,7 +140,7 @@ class RunStatePool {
   std::vector<std::unique_ptr<RunState>> states_;
   std::vector<std::shared_ptr<Completion>> pending_;  // oldest first
   size_t query_at_ = kUnqueried;  // number of pending runs at which giveBack() queries the device
-  bool is_reaped_ = false;        // true: an OwnerReaper calls releaseEnded()
+  bool is_reaped_ = false;        // true: an OwnerReaper calls takeEnded()
   std::vector<const Completion*> unfinished_;  // working memory of isDone()
 };
 

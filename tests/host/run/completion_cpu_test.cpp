@@ -1,6 +1,7 @@
 // Tests to which runs an error belongs, and how long a run keeps its inputs.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <functional>
@@ -12,7 +13,9 @@
 #include "host/compile.h"
 #include "host/device/cpu/cpu_device.h"
 #include "host/executable.h"
+#include "host/executable_parts.h"
 #include "host/fusion_executor.h"
+#include "host/run/completion.h"
 #include "host/tensor.h"
 #include "ir/text/fusion_text.h"
 #include "tests/host/executable_common.h"
@@ -271,21 +274,31 @@ TEST_F(CompletionCpu, InputsAreReleasedWithoutAWait) {
 }
 
 // An owner may destroy the Executable whose run kept it.
+// The deleter of an owner destroys the Executable. When the destructor has returned, nothing of the
+// Executable is left that needs the device, and the owners of the other runs have been released.
 TEST_F(CompletionCpu, OwnerMayDestroyTheExecutable) {
   auto executable = std::make_unique<Executable>(programOf(kCheckedCopy), context);
-  std::atomic<bool> destroyed{false};
+  const std::weak_ptr<RunResources> resources = ExecutableParts::resourcesOf(*executable);
+  std::atomic<int> released{0};
+  std::atomic<int> released_before{-1};
+  std::atomic<bool> is_gone{false};
   {
-    Tensor x = good;
-    auto* const target = executable.get();
-    x.owner = std::shared_ptr<void>(
-        good.data,
-        [kept = std::shared_ptr<Executable>(std::move(executable)), &destroyed](void*) mutable {
+    Executable* const target = executable.get();
+    std::vector<Tensor> inputs(3, good);
+    for (size_t i : {0, 2}) {
+      inputs[i].owner = std::shared_ptr<void>(good.data, [&](void*) { ++released; });
+    }
+    inputs[1].owner = std::shared_ptr<void>(
+        good.data, [&, kept = std::shared_ptr<Executable>(std::move(executable))](void*) mutable {
           kept.reset();
-          destroyed = true;
+          is_gone = resources.expired();
+          released_before = released.load();
         });
-    target->run({x});
+    for (const Tensor& x : inputs) target->run({x});
   }
-  EXPECT_TRUE(becomesTrue([&] { return destroyed.load(); }));
+  EXPECT_TRUE(becomesTrue([&] { return released_before >= 0; }));
+  EXPECT_TRUE(is_gone);
+  EXPECT_EQ(released_before, 2);
 }
 
 }  // namespace
