@@ -104,9 +104,10 @@ struct LoopOverRow;
 using Statement = std::variant<LoadTile, ExchangeTile, MapTiles, StoreExchanged, ReduceTiles,
                                CombineParts, LoopOverRow>;
 
-// Cuda only: executes the statements for each part of the row, one part at a time. The threads of
-// the row hold RowLayout::registers vectors each of a part. Tiles along the row that these
-// statements compute hold one part. Without a loop, tiles hold the complete row.
+// Cuda only: executes the statements for each part of the row, one part at a time. In such a part,
+// each thread of the row has RowLayout::registers vectors. Tiles along the row that the statements
+// of the loop compute hold one part. Without a loop, tiles hold the complete row. If rows are
+// divided (RowLayout::divided), the loop runs only over the vectors of one work item.
 struct LoopOverRow {
   std::vector<Statement> statements;
 };
@@ -154,7 +155,7 @@ struct RowLayout {
   // same time. The compiler limits the registers of a thread accordingly.
   int32_t column_threads = 0;
   // Cuda: blocks share each row (codegen/tile/divided_rows.h). Every statement along the row is in
-  // a LoopOverRow, which runs over one part of the row.
+  // a LoopOverRow.
   DividedRows divided = {};
 };
 
@@ -185,7 +186,7 @@ inline int64_t squaresOf(const SquareLayout& square) {
 // A reduction over the rows, with one state per element of a row (a column). If the body of a map
 // has a store to `tensor`, the map does not store the element, but combines it with the state of
 // its column. The rows are divided into parts:
-// - Cuda: a part consists of the rows that the same RowLayout::threads threads process.
+// - Cuda: a part consists of the rows that the same group of RowLayout::threads threads processes.
 // - Cpp: a part consists of the rows of one tile of the grid (LaunchStage).
 //
 // Each part has its own states. The kernel stores them in `tensor`, which is in the workspace.
