@@ -66,7 +66,9 @@ struct Space {
   size_t kept = 0;  // number of kept axes
   std::vector<SpaceTensor> tensors;
   IdVector<CoordinateId, SpaceCoordinate> coordinates;  // in the order of Analysis::coordinates
-  std::vector<IndexedTensor> indexed;                   // in the order of the segment's inputs
+  // In the order of Analysis::indexed_inputs. dropUnusedTensors() (codegen/plan/two_stages.h) may
+  // change this order.
+  std::vector<IndexedTensor> indexed;
   AxisNumbers widths;  // values of the pad widths in Analysis::widths
 
   int64_t keptCount() const;     // number of elements along the kept axes
