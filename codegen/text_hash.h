@@ -5,8 +5,8 @@
 
 namespace heddle::codegen {
 
-// Returns the FNV-1a hash of `text`, with a seed and a final mix. Use it only where a collision
-// does no harm or is detected.
+// Returns a hash of `text`: FNV-1a, with a seed and a final step that mixes the bits. Use it only
+// where a collision does no harm or is detected.
 inline uint64_t hash64(const std::string& text, uint64_t seed = 0) {
   uint64_t h = 14695981039346656037ull ^ seed;
   for (unsigned char c : text) h = (h ^ c) * 1099511628211ull;

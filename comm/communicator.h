@@ -61,8 +61,7 @@ std::string_view name(CollectiveKind kind);
 //   reduce, broadcast        send == recv on the root
 //   allgather, gather,       the smaller buffer is this rank's own part of the larger buffer
 //   scatter, reduce-scatter
-// An all-to-all or all-to-all-v cannot be in place. Apart from these cases, buffers must not
-// overlap.
+// In all other cases, and always for an all-to-all or all-to-all-v, buffers must not overlap.
 //
 // An allreduce produces the same bits on every rank. In every reduction, the sum of bools is their
 // logical or, and the product is their logical and. Integers wrap around in their own type. Avg
@@ -181,8 +180,8 @@ class WorldObserver {
   // true if all ranks of the job make this collective call, and false if only a team makes it.
   virtual void beginWait(bool of_job) = 0;
   virtual void endWait() = 0;
-  // Reports that the rank begins `task`. If this function throws, the constructor of World::Task
-  // throws the same exception.
+  // Reports that the rank begins `task`, or returns to it. If this function throws, the constructor
+  // of World::Task throws the same exception.
   virtual void setTask(RankTask task) = 0;
 };
 
@@ -244,7 +243,8 @@ class World {
   void addObserver(WorldObserver& observer, std::optional<double> patience = std::nullopt);
   void removeObserver(WorldObserver& observer) noexcept;
 
-  // Reports that this rank cannot continue. Thread-safe; does not wait for other ranks.
+  // Reports that this rank cannot continue. Thread-safe; waits at most for copies that are already
+  // running.
   // - In-process: on every rank of the job, each call that waits now or later throws UserError with
   //   `reason` and the number of this rank.
   // - MPI: prints `reason` and ends all processes of the job by MPI_Abort.
@@ -269,8 +269,8 @@ class World {
   // Reports that this rank leaves the job because of an exception. On the other ranks, waiting
   // calls then throw UserError with `why` in the message. Call fail() in the handler of the
   // exception, while the World still exists. Without this call, the other ranks do not learn the
-  // reason. They learn that this rank has left when its World is destroyed. fail() ends no process
-  // and waits for no rank.
+  // reason. They only learn that this rank has left, when its World is destroyed. fail() ends no
+  // process and waits for no rank.
   virtual void fail(const std::string& why) noexcept;
 
  protected:
@@ -278,7 +278,7 @@ class World {
   // interrupt() still works, because the monitor may call interrupt() until it is destroyed.
   void closeMonitor() noexcept;
   bool hasMonitor() const;
-  // Returns the argument of fail(), or nullopt if fail() was not called.
+  // Returns the last argument of fail(), or nullopt if fail() was not called.
   std::optional<std::string> failure() const;
 
   // Reports a wait to the observers while the object exists. Every exchange(), communicator() and

@@ -12,7 +12,7 @@ namespace heddle::comm {
 
 // Entry points of the optional transports. Each transport is a shared library (a module), which
 // host/device/load_module.h loads on first use. libheddle.so does not link the modules. The
-// comment of each type names the C function that is the entry point of its module.
+// comment of each type names a C function that is an entry point of its module.
 
 // libheddle_mpi: `extern "C" const MpiModule* heddleMpiModule()`.
 struct MpiModule {
@@ -42,7 +42,8 @@ struct NcclModule {
 
 // libheddle_cuda: `extern "C" MakeInProcessCudaWorlds heddleInProcessCudaWorlds()`. It returns a
 // function that creates `size` in-process ranks on one GPU. The ranks exchange data by device
-// copies, events and `reduce`.
+// copies, events and `reduce`. Only tests call this entry point: heddle itself uses CudaModule
+// (host/device/cuda_module.h).
 using MakeInProcessCudaWorlds = std::vector<std::unique_ptr<World>> (*)(int size, int device,
                                                                         DeviceReduce reduce);
 

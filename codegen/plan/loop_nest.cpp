@@ -7,9 +7,9 @@
 namespace heddle::codegen {
 namespace {
 
-// The largest number of blocks of a pointwise kernel. Many short blocks keep the memory busier than
-// few blocks of which each computes many items. If more blocks than this would be needed, each
-// block computes several groups of items.
+// The largest number of blocks of a pointwise kernel. Many blocks with few items keep the memory
+// busier than few blocks with many items. If the items need more blocks than this, the threads of a
+// block compute further items in a loop.
 constexpr int64_t kMostPointwiseBlocks = int64_t{1} << 20;
 
 }  // namespace

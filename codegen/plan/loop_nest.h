@@ -18,8 +18,8 @@ namespace heddle::codegen {
 // 1. Set the accumulators to their identities.
 // 2. Run the loop body for the reduced items.
 // 3. Combine the accumulators of lanes and threads.
-// 4. If `partials` is empty, run the finish body. Otherwise, store the accumulators in the
-//    workspace.
+// 4. If `partials` is empty, run the finish body for the kept items. Otherwise, store the
+//    accumulators in the workspace.
 //
 // A kernel without reductions only runs the loop body, for the kept items.
 struct LoopNest : KernelFrame {
@@ -41,10 +41,10 @@ struct NestRequest {
 
 LoopNest buildLoopNest(const NestRequest& request);
 
-// Returns the launch of the nest's entry point. Moves the arguments of the nest to the launch.
+// Returns the launch of the nest's entry point. Moves the arguments out of the nest.
 LaunchStage makeStage(LoopNest& nest);
 
-// Sets the grid and the block of a launch that has `kept_items` items along the kept axes.
+// Sets the grid (Cuda: also the block) of a launch that has `kept_items` items along the kept axes.
 void setGrid(const Schedule& schedule, int64_t kept_items, LaunchStage& stage);
 
 }  // namespace heddle::codegen

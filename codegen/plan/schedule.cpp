@@ -13,10 +13,10 @@ int64_t floorPowerOfTwo(int64_t n) {
   return p;
 }
 
-// Returns the number of elements that a thread moves at once: 1 if some tensor has a stride above 1
-// along the axis. Otherwise, the largest elements fill 16 bytes, with at most 8 elements, or 16 if
-// all elements have one byte. Short axes have shorter vectors, unless `any_extent` is true. Only
-// elements of tensors with stride 1 count (`only_full`: only those of full tensors).
+// Returns the number of neighbouring elements that a thread loads or stores at once: 1 if some
+// tensor has a stride above 1 along the axis, or 16 if all elements have one byte. Otherwise, it is
+// the number of the largest elements that fit in 16 bytes, at most 8. Only tensors with stride 1
+// count here (`only_full`: only full ones). Vectors are not longer than the axis, if !any_extent.
 int32_t vectorWidth(const Space& space, size_t axis, bool only_full = false,
                     bool any_extent = false) {
   int64_t widest = 1;
@@ -32,9 +32,9 @@ int32_t vectorWidth(const Space& space, size_t axis, bool only_full = false,
   return static_cast<int32_t>(width);
 }
 
-// Returns the number of elements that a thread of a pointwise kernel moves at once. The width of a
-// tensor that is not full does not count, because most of its loads hit a cache. If the longer
-// vectors would not be aligned, the widths of all tensors count.
+// Returns the number of elements that a thread of a pointwise kernel loads or stores at once. The
+// element sizes of tensors that are not full (isFull()) do not count, because most of their loads
+// hit a cache. If the resulting vectors would not be aligned, the sizes of all tensors count.
 int32_t pointwiseWidth(const Space& space, size_t axis) {
   const int32_t width = vectorWidth(space, axis, true);
   return isAligned(space, axis, width) ? width : vectorWidth(space, axis);
@@ -48,7 +48,8 @@ bool isLoadedInLoop(const SpaceTensor& t, const Space& space) {
                      [](int64_t stride) { return stride != 0; });
 }
 
-// Returns how many items (1, 2 or 4) a thread loads at once, so that `bytes` bytes are in flight.
+// Returns how many items (1, 2 or 4) a thread loads at once: the most items that have less than
+// `bytes` bytes together, but at least 1. If the loop loads more than kMany tensors, returns 1.
 int32_t unrollFor(const Space& space, int32_t lanes, int64_t bytes) {
   constexpr int kMany = 6;
   int64_t loaded = 1;
@@ -58,7 +59,8 @@ int32_t unrollFor(const Space& space, int32_t lanes, int64_t bytes) {
     loaded += sizeOf(t.dtype) * lanes;
     ++inputs;
   }
-  // An item of a `cat` loads from one of its operands, so only the largest elements count.
+  // The operands of a `cat` are indexed tensors, and an item loads from only one of them. All
+  // indexed tensors therefore count as one tensor, which has the largest elements.
   int64_t indexed = 0;
   for (const IndexedTensor& t : space.indexed) indexed = std::max(indexed, sizeOf(t.dtype) * lanes);
   loaded += indexed;
@@ -66,7 +68,8 @@ int32_t unrollFor(const Space& space, int32_t lanes, int64_t bytes) {
   return static_cast<int32_t>(inputs > kMany ? 1 : unroll);
 }
 
-// Bytes that a thread loads at once to hide the latency of memory. Pointwise kernels need half.
+// Bytes that a thread loads at once to hide the latency of memory. Pointwise kernels without
+// lookups (hasLookups()) need half.
 constexpr int64_t kBytesInFlight = 64;
 constexpr int64_t kPointwiseBytes = kBytesInFlight / 2;
 
@@ -74,16 +77,17 @@ constexpr int64_t kPointwiseBytes = kBytesInFlight / 2;
 // possibly not the fastest.
 constexpr int64_t kProcessors = 132;
 
-// Returns `lanes`, or fewer if rows are unaligned or short. A thread accesses the elements of an
-// unaligned vector one by one or in pairs, so the accesses of a warp reach over more cache lines if
-// the vectors are longer. On an H200, kernels of 2-byte elements took 0.69 to 0.84 of the time with
-// 4 lanes instead of 8. Kernels that also load an index per element, as for take, took 0.77 to 1.00
-// of the time with 2 lanes instead of 4. Elements of 4 bytes were slower with fewer lanes.
+// Returns `lanes`, or fewer if rows (elements along `axis`) are unaligned or short. A thread
+// accesses the elements of an unaligned vector one by one or in pairs. With longer vectors, each
+// access of a warp covers more cache lines. On an H200, kernels of 2-byte elements took 0.69 to
+// 0.84 of the time with 4 lanes instead of 8. Kernels that also load an index per element, as for
+// take, took 0.77 to 1.00 of the time with 2 lanes instead of 4. Elements of 4 bytes were slower
+// with fewer lanes.
 int32_t lanesOfRows(const Space& space, size_t axis, int32_t lanes) {
   const int64_t extent = space.extents[axis];
   const int64_t vectors = ceilDiv(extent, int64_t{lanes});
   constexpr int64_t kShort = 8;
-  // At least a quarter of all lanes would be empty.
+  // True if at least a quarter of the lanes of the row's vectors would be empty.
   if (extent < kShort && extent * 4 <= vectors * lanes * 3) return 1;
   if (space.extents.size() < 2 || isAligned(space, axis, lanes)) return lanes;
   int64_t narrowest = 8;
@@ -106,20 +110,20 @@ void scheduleCudaPointwise(const Space& space, Schedule& s) {
   s.block = 256;
   const int64_t bytes = hasLookups(space) ? kBytesInFlight : kPointwiseBytes;
   s.unroll = unrollFor(space, s.lanes, bytes);
-  // If lanesOfRows() has reduced the lanes, one item at once was as fast as several. Exception:
-  // kernels with lookups (hasLookups()) need two.
+  // If lanesOfRows() has reduced the lanes, loading one item at once was as fast as loading
+  // several. Exception: kernels with lookups (hasLookups()) load up to two.
   if (s.lanes < width) s.unroll = std::min(s.unroll, hasLookups(space) ? 2 : 1);
   int64_t items = keptItems(s, space);
   while (s.unroll > 1 && items < s.unroll * s.block * kProcessors * 8) s.unroll /= 2;
 }
 
-// A block of an outer reduction reduces at least this many items of the kept axes, if there are so
-// many.
+// chooseSchedule() lets a block of an outer reduction reduce at least this many items of the kept
+// axes (*columns*), if there are so many.
 constexpr int64_t kFewestColumns = 8;
 
-// Returns how many of the `kept` items a block of an outer reduction reduces. A block with 32 items
-// (vectors of columns) reads up to 512 bytes together, which is efficient. A smaller number is
-// better if the last block would otherwise have few items.
+// Returns how many of the `kept` columns a block of an outer reduction reduces. A column is a
+// vector of up to 16 bytes, so a block with 32 columns efficiently reads up to 512 neighbouring
+// bytes. A smaller number is better if the last block would otherwise have few columns.
 int64_t columnsFor(int64_t kept) {
   constexpr double kGain = 1.15;
   const auto fullness = [kept](int64_t columns) {
@@ -132,16 +136,17 @@ int64_t columnsFor(int64_t kept) {
   return best;
 }
 
-// Returns whether one lane is better than a vector. A thread loads the elements of an unaligned
-// vector one by one, so each load of a warp reaches over several lines of memory. With one lane, a
-// warp loads neighbouring elements. This is faster if each thread loads many items.
+// Returns whether an outer reduction should have one lane instead of `width` lanes. A thread loads
+// the elements of an unaligned vector one by one, so each load of a warp covers several cache
+// lines. With one lane, a warp loads neighbouring elements. This is faster if there are many items
+// to reduce.
 bool prefersOneLane(const Space& space, const Schedule& s, int32_t width) {
   constexpr int64_t kManyItems = 256;
   return s.kind == ScheduleKind::OuterReduction && space.reducedCount() >= kManyItems &&
          !isAligned(space, s.laneAxis(space), width);
 }
 
-// Returns the size of the smallest elements that are loaded, in bytes.
+// Returns the size of the smallest elements of the input tensors, in bytes.
 int64_t narrowestInput(const Space& space) {
   int64_t narrowest = 8;
   for (const SpaceTensor& t : space.tensors) {
@@ -154,8 +159,8 @@ int64_t narrowestInput(const Space& space) {
 void chooseReductionLanes(const Space& space, Schedule& s, bool may_split) {
   // More than 8 lanes would need too many registers for their accumulators.
   s.lanes = std::min(vectorWidth(space, s.laneAxis(space)), 8);
-  // A launch without splits often combines the results of an earlier one. It waits for the memory
-  // most of the time, so it needs blocks on all multiprocessors.
+  // If may_split is false, the launch often combines the partial results of an earlier launch. It
+  // waits for the memory most of the time, so it needs blocks on all multiprocessors.
   const bool needs_blocks = s.kind == ScheduleKind::OuterReduction && !may_split;
   while (needs_blocks && s.lanes > 1 &&
          space.keptCount() / (s.lanes * kFewestColumns) < 2 * kProcessors) {
@@ -163,8 +168,8 @@ void chooseReductionLanes(const Space& space, Schedule& s, bool may_split) {
   }
   s.unroll = std::min<int32_t>(unrollFor(space, s.lanes, kBytesInFlight) * 2, 8);
   if (!prefersOneLane(space, s, s.lanes)) return;
-  // On an H200, more loads at once were slower for elements of 2 bytes. Only full tensors count,
-  // because most loads of all other tensors hit a cache.
+  // The elements that a thread loads at once from all full tensors. On an H200, more were slower
+  // for elements of 2 bytes. Other tensors do not count, because most of their loads hit a cache.
   const int64_t loads = s.lanes > 4 ? 4 : narrowestInput(space) <= 2 ? 8 : 16;
   const auto isLoaded = [&](const SpaceTensor& t) { return !t.output && isFull(t, space); };
   const int64_t inputs = std::count_if(space.tensors.begin(), space.tensors.end(), isLoaded);
@@ -180,14 +185,14 @@ void scheduleCudaReduction(const Space& space, Schedule& s, bool may_split) {
   int64_t reduced = reducedItems(s, space);
   s.block = 256;
   if (s.kind == ScheduleKind::InnerReduction) {
-    // A block reduces a row if the row is long, or if it is not very short and there are few rows.
-    // Otherwise, a warp or a part of a warp reduces a row.
+    // A row consists of the elements of one result. A block or half a block reduces it if it is
+    // long, or if it is not very short and there are few rows. Otherwise, up to a warp reduces it.
     bool wide = reduced > 32 * s.unroll * 4 || (kept < kProcessors * 8 && reduced > 64);
     s.reduce_threads = wide ? 256 : 32;
     while (s.reduce_threads > 1 && s.reduce_threads / 2 >= reduced) s.reduce_threads /= 2;
   } else {
     int64_t columns = columnsFor(kept);
-    // Without splits, blocks with fewer columns give more blocks.
+    // If the range may not be split, only blocks with fewer columns can give more blocks.
     while (!may_split && columns > kFewestColumns && kept / columns < kProcessors &&
            reduced >= 2 * s.block / columns) {
       columns /= 2;
@@ -203,16 +208,16 @@ void scheduleCudaReduction(const Space& space, Schedule& s, bool may_split) {
   while (s.unroll > 1 && reduced < int64_t{s.reduce_threads} * s.unroll) s.unroll /= 2;
   int64_t blocks = std::max<int64_t>(ceilDiv(kept, s.block / s.reduce_threads), 1);
   int64_t wanted = kProcessors * 8;
-  // With at most this many ranges, each thread still has a few items of each range. Two ranges gain
-  // less time than the combination of their results costs.
+  // The largest number of ranges with which each thread still has at least 2 * s.unroll items of
+  // each range. Two ranges save less time than the combination of their results costs.
   int64_t most = reduced / (int64_t{s.reduce_threads} * s.unroll * 2);
   if (may_split && blocks * 3 <= wanted && most > 2) {
     s.splits = std::clamp<int64_t>(wanted / blocks, 1, std::min<int64_t>(most, 1024));
   }
 }
 
-// The largest number of elements of an inner loop. They are enough to hide the cost of starting the
-// loop, and few enough to stay in the cache.
+// The largest number of elements of the inner loop of a pointwise C++ kernel (Schedule::chunk).
+// They are enough to hide the cost of starting the loop, and few enough to stay in the cache.
 constexpr int64_t kCpuElements = 8192;
 
 void scheduleCpuPointwise(const Space& space, Schedule& s) {
@@ -235,7 +240,8 @@ void scheduleCpuReduction(const Space& space, Schedule& s, bool may_split) {
   int64_t kept = keptItems(s, space);
   int64_t reduced = reducedItems(s, space);
   int64_t all = kept * reduced * work;
-  // A tile has about 64 Ki elements. A reduction with few kept items is split into up to 64 tiles.
+  // A tile has about 64 Ki elements, or one item if an item has more. If there are fewer kept items
+  // than tiles and than 64, the reduction is split so that it has up to 64 tiles.
   constexpr int64_t kTileElements = 65536;
   int64_t tiles = std::max<int64_t>(1, all / kTileElements);
   if (may_split && kept < 64 && tiles > kept) {

@@ -17,15 +17,16 @@ namespace heddle::codegen {
 //   Pointwise        a kernel without reductions; lanes run along the innermost kept axis
 //   InnerReduction   lanes run along the innermost reduced axis, which is usually contiguous
 //   OuterReduction   lanes run along the innermost kept axis, which is usually contiguous; each
-//                    lane has an accumulator
+//                    lane has a result of its own
 //
 // An *item* consists of `chunk` neighbouring elements along the lane axis, and of one element along
-// every other axis.
+// every other axis. Items are counted along the kept axes and along the reduced axes. For example,
+// each kept item of an InnerReduction is one index along every kept axis.
 // - CUDA: chunk == lanes. A thread loads `unroll` items and then computes them one at a time. In a
 //   reduction, a block of `block` threads computes block / reduce_threads items of the kept axes,
 //   and reduce_threads threads share each of these items.
 // - Cpp: one simple loop computes an item, and a tile of the grid (LaunchStage::grid) consists of
-//   `items_per_tile` items. In a reduction, the loop has `lanes` accumulators.
+//   `items_per_tile` items of the kept axes. In a reduction, the loop has `lanes` accumulators.
 //
 // If splits > 1, the reduced items are divided into `splits` ranges. The first launch stores the
 // accumulators of each range in the workspace. The second launch combines them in a fixed order,
@@ -43,8 +44,8 @@ struct Schedule {
   int32_t reduce_threads = 1;
   int64_t splits = 1;
   int64_t items_per_tile = 1;
-  // CUDA: after a load, the cache lines of elements that the kernel loads once (Access::once) are
-  // the first to leave the L2 cache.
+  // CUDA: after a load, the cache lines of elements that the kernel loads once (Access::once in
+  // codegen/plan/kernel_frame.h) are the first to leave the L2 cache.
   bool streams = false;
 
   // Returns the axis of `space` along which lanes run.
@@ -55,24 +56,26 @@ struct Schedule {
 int64_t keptItems(const Schedule& schedule, const Space& space);
 int64_t reducedItems(const Schedule& schedule, const Space& space);
 
-// Returns the number of accumulators of a C++ kernel that reduces items of `chunk` elements. A long
-// item has several vectors of accumulators, because each operation waits for the previous one on
-// the same accumulator.
+// Returns the number of accumulators of a C++ kernel that reduces the `chunk` neighbouring elements
+// of an item to one result. A long item has more accumulators, because each operation waits for the
+// previous one on the same accumulator.
 int32_t cpuLanes(int64_t chunk);
 
 // Chooses the schedule for `space`. `may_split` permits splits > 1, which need a workspace.
 Schedule chooseSchedule(const Space& space, Target target, bool may_split);
 
-// Chooses the schedule of a pointwise kernel that shares a launch with other kernels
-// (codegen/families/shared_launch.h). One text must serve parts of all sizes. CUDA: the schedule
-// therefore depends on dtypes, strides, alignments and which extents are 1, but on no other
-// extents. Cpp: the members of the schedule that depend on extents are arguments of the kernel.
+// Chooses the schedule of a pointwise part of a segment that shares a launch with other parts
+// (codegen/families/shared_launch.h). Parts of all sizes should share one kernel text. CUDA: the
+// schedule therefore depends on dtypes, strides, alignments and which extents are 1, but on no
+// other extents. Cpp: the members of the schedule that depend on extents are arguments of the
+// kernel.
 Schedule chooseSharedSchedule(const Space& space, Target target);
 
 // Returns the parameters of a schedule as a choice of the family "loops".
 KernelChoice choiceOf(const Schedule& schedule);
-// Changes the parameters that the choice names, as far as the space permits. Requires a schedule
-// that chooseSchedule() has returned. Changes nothing if `choice` is nullptr or has another family.
+// Changes the parameters that the choice names, as far as the space permits. `schedule` must be a
+// result of chooseSchedule(). Changes nothing if `choice` is nullptr or has a family other than
+// "loops".
 void apply(const KernelChoice* choice, const Space& space, bool may_split, Schedule& schedule);
 
 // Returns the schedule in words, for `heddle dump`.

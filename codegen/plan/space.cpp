@@ -18,7 +18,7 @@ int64_t productOf(AxisNumbers::const_iterator from, AxisNumbers::const_iterator 
 AxisNumbers numbersOf(const std::vector<int64_t>& list) { return {list.begin(), list.end()}; }
 
 // Reads the extents and offsets of the axes of the space from the descriptors of values. Checks
-// that the descriptors agree.
+// that all descriptors give an axis the same extent, and the same offset if bodies use it.
 class Extents {
  public:
   Extents(const Fusion& segment, const Analysis& analysis, const RunSizes& run)
@@ -36,9 +36,10 @@ class Extents {
     }
   }
 
-  // Reads the descriptor of the operand that an Index expression reads at computed indices. The
-  // extent of the output is the sum of the extent of the operand, IndexedAxis::low and
-  // IndexedAxis::high. Low and high are negative if the expression removes elements.
+  // Reads the descriptor of the operand that an Index expression reads at computed indices. Along
+  // an axis whose index does not come from operand 1, the output has as many elements as the
+  // operand, plus IndexedAxis::low and IndexedAxis::high. Low and high are negative if the
+  // expression removes elements.
   void readIndexed(ExprId id_of_expr, const TensorDesc& desc) {
     const Expression& expr = segment_.expr(id_of_expr);
     ValueId id = expr.inputs[0];
@@ -154,7 +155,8 @@ bool belongsInside(const Space& space, size_t a, size_t b) {
   return votes > 0;
 }
 
-// Sorts the axes. The votes need not be transitive, so std::sort is not possible.
+// Sorts the axes from outermost to innermost. The votes need not be transitive, so std::sort is not
+// possible.
 void orderAxes(const Space& space, AxisPositions& axes) {
   for (size_t i = 1; i < axes.size(); ++i) {
     for (size_t j = i; j > 0 && belongsInside(space, axes[j - 1], axes[j]); --j) {
@@ -319,7 +321,8 @@ Space coalesce(const Fusion& segment, const Analysis& analysis, const AxisExtent
   space.indexed = std::move(raw.indexed);
   appendMerged(raw, kept, space);
   // A space without kept axes gets a kept axis of one element. If there are no reductions, all
-  // tensors have stride 1 along this axis, so that the kernel text also serves longer tensors.
+  // tensors have stride 1 along this axis, so that tensors with more elements get the same kernel
+  // text.
   if (kept.empty()) appendUnitAxis(space, analysis.reductions.empty() ? 1 : 0);
   space.kept = space.extents.size();
   appendMerged(raw, reduced, space);

@@ -28,9 +28,9 @@ struct SpaceTensor {
   // in elements. A part is one of Schedule::splits ranges, or one of the parts of rows whose column
   // sums are stored separately (ColumnSums in codegen/tile/program.h).
   int64_t part_stride = 0;
-  // Not negative: the kernel does not store the elements. It combines them with the column
-  // accumulator of this number (TileProgram::columns), and stores the sums of each part in the
-  // workspace. `operand` is then an output that has no memory. -1: an ordinary tensor.
+  // Not negative: the kernel reduces the elements over the rows and stores only the states of each
+  // part, in the workspace (ColumnSums). `column` is then the AccumulatorId of this reduction, and
+  // `operand` is an output that has no memory. -1: an ordinary tensor.
   int column = -1;
   int32_t alignment = kFullAlignment;  // alignment of the first element, in bytes
 
@@ -46,7 +46,7 @@ struct SpaceCoordinate {
   int64_t offset = 0;  // index of this rank's first element in the unsharded tensor
 };
 
-// A tensor that is read at computed indices. Its axes are not axes of the space.
+// A tensor that is read at computed indices. Its axes need not be axes of the space.
 struct IndexedTensor {
   int operand = 0;
   DType dtype = DType::F32;
@@ -66,7 +66,9 @@ struct Space {
   size_t kept = 0;  // number of kept axes
   std::vector<SpaceTensor> tensors;
   IdVector<CoordinateId, SpaceCoordinate> coordinates;  // in the order of Analysis::coordinates
-  std::vector<IndexedTensor> indexed;                   // in the order of the segment's inputs
+  // In the order of Analysis::indexed_inputs. dropUnusedTensors() (codegen/plan/two_stages.h) may
+  // change this order.
+  std::vector<IndexedTensor> indexed;
   AxisNumbers widths;  // values of the pad widths in Analysis::widths
 
   int64_t keptCount() const;     // number of elements along the kept axes
@@ -84,7 +86,7 @@ struct AxisExtents {
 
 // Reads the extents of the axes from the descriptors of the operands. RunSizes::generated gives the
 // extents of the axes that no operand has. Throws UserError if two descriptors disagree about an
-// axis.
+// axis, if a descriptor has a wrong rank, or if an axis is split that every rank needs unsplit.
 AxisExtents axisExtents(const Fusion& segment, const Analysis& analysis, DescList inputs,
                         DescList outputs, const RunSizes& run);
 
@@ -102,20 +104,23 @@ Space coalesce(const Fusion& segment, const Analysis& analysis, const AxisExtent
 // Returns whether a kernel over this space has nothing to store.
 bool isEmpty(const Space& space);
 
-// Returns whether the tensor has an element for each element of the space. All other tensors are
-// smaller, because they are repeated along an axis.
+// Returns whether the tensor is *full*: it has an element of its own for each element of the space.
+// Every other tensor has stride 0 along some axis with several elements.
 bool isFull(const SpaceTensor& t, const Space& space);
 
-// Returns whether every vector of `width` elements along the axis begins at an aligned address.
+// Returns whether the strides and alignments guarantee aligned vectors of `width` elements along
+// the axis. A vector is aligned if its address is a multiple of its size, or of 16 bytes if the
+// vector is larger. Tensors with stride 0 along the axis do not count.
 bool isAligned(const Space& space, size_t axis, int32_t width);
 
 // Returns whether lanes should run along the innermost reduced axis. The alternative is the
 // innermost kept axis. Each tensor votes for the axis along which it has the smaller stride, with
-// its number of bytes as weight. If no tensor has the reduced axis, or if the votes are equal, only
-// the kept extent counts.
+// its number of bytes as weight. If the votes are equal, lanes run along the reduced axis only if
+// the kept axis is short. The votes do not count either if the reduced axis has several elements
+// and all tensors have stride 0 along it.
 bool lanesAlongReduced(const Space& space);
 
-// Returns whether loads may have to wait for indices that are loaded before them.
+// Returns whether the kernel may have lookups: loads at indices that it loads first.
 bool hasLookups(const Space& space);
 
 }  // namespace heddle::codegen

@@ -18,8 +18,9 @@ AxisNumbers keptStrides(const Space& space) {
   return strides;
 }
 
-// Returns the computation of the second launch. Its loop body loads the partial results. They are
-// the values that each accumulator combines (Accumulator::element).
+// Returns the computation of the second launch. Its loop body loads the partial results, which the
+// accumulators combine (Accumulator::element). Space::tensors[first_partial] is the first partial
+// result.
 Computation combineComputation(const Computation& whole, size_t first_partial) {
   Computation second;
   second.finish = whole.finish;
@@ -40,8 +41,7 @@ Computation combineComputation(const Computation& whole, size_t first_partial) {
   return second;
 }
 
-// Collects the tensors of `all` that are used, in the order of their first use, and gives them new
-// indices.
+// Collects the tensors of `all` that are used, and renumbers them in the order of their first use.
 template <class Tensor>
 class UsedTensors {
  public:

@@ -11,9 +11,9 @@
 namespace heddle::codegen {
 
 // All decisions about a kernel of loops (LoopNest), for one set of shapes. The kernel passes over
-// the elements of the space once. If a reduction is split into ranges, there are two launches:
-// `first` stores a *partial result* per range in the workspace, and `second` combines the partial
-// results.
+// the elements of the space once. If the reduced items are divided into ranges
+// (codegen/plan/schedule.h), there are two launches: `first` stores *partial results* of each range
+// in the workspace, and `second` combines them.
 struct Decision {
   Computation computation;
   NestRequest first;
@@ -27,20 +27,22 @@ struct Decision {
 Decision decideLoops(const Fusion& segment, const Analysis& analysis, const Space& space,
                      Target target, const std::string& suffix, const KernelChoice* choice);
 
-// The spaces of the two launches of a reduction that is divided into `splits` ranges. Both list the
-// tensors of `space`, then the tensors of the partial results, whose types are `types`.
+// The spaces of the two launches of a reduction that is divided into ranges.
 struct SplitSpaces {
   Space first;
   Space second;
   int64_t bytes = 0;  // size of the workspace
 };
+// Returns the spaces for `splits` ranges. Both spaces list the tensors of `space`, and then one
+// tensor of partial results for each of `types` (partialTypes()).
 SplitSpaces splitSpaces(const Space& space, const std::vector<DType>& types, int64_t splits);
 
-// Returns the types of all partial results of accumulators, in order.
+// Returns the types of the partial results of one range: the types of all members of the states of
+// `accumulators`, in order.
 std::vector<DType> partialTypes(const IdVector<AccumulatorId, Accumulator>& accumulators);
 
-// Divides a reduction into d.first.schedule.splits ranges (codegen/plan/schedule.h). `d.first` then
-// stores the states of its accumulators as partial results, and `d.second` combines them.
+// Divides the reduced items of `space` into d.first.schedule.splits ranges. `d.first` then stores
+// the states of its accumulators as partial results, and `d.second` combines them.
 void splitInTwo(Decision& d, const Space& space, const std::string& suffix);
 
 // Removes the tensors that the bodies and `partials` of `request` do not access. Renumbers the

@@ -1,19 +1,18 @@
 // Functions of the op table (ir/ops) for generated C++ kernels. A kernel source contains this text
 // after cpu_runtime.h and cpu_vector_math.h.
 //
-// GCC calls libmvec in the vector part of a loop, and libm for the remaining elements. The results
-// of libm and libmvec differ in the last bits. Results of libmvec also differ between vector
-// widths. Therefore loops call functions that kernels define themselves, such as hd_sinf. hd_sinf
-// exists for one element and for every vector width. All of these versions call the same function
-// of libmvec:
-// - with AVX-512, usually the function for vectors of 64 bytes. A few functions, such as erf, use
-//   the function for vectors of 32 bytes, because two calls for 32 bytes are faster than one call
-//   for 64 bytes
+// If a loop calls a function of libm, such as sinf, GCC calls libmvec in the vector part of the
+// loop, and libm for the remaining elements. The results of libm and libmvec differ in the last
+// bits. Results of libmvec also differ between vector widths. Therefore loops call functions that
+// kernels define themselves, such as hd_sinf. hd_sinf exists for one element and for every vector
+// width. All of these versions call the same function of libmvec:
+// - with AVX-512, usually the function for vectors of 64 bytes. A few, such as hd_erf, call the
+//   function for 32 bytes, because two calls of it are faster than one call for 64 bytes
 // - otherwise, the function for vectors of 32 bytes
 //
 // The result for an element therefore has the same bits at every position in a loop. The text of a
-// kernel defines the functions that it needs (codegen/emit/libm_text.h). Without libmvec, loops
-// call libm.
+// kernel defines the functions that it needs (codegen/emit/libm_text.h). Loops call libm if there
+// is no libmvec, and for fmod and lgamma, which libmvec lacks.
 
 #if defined(__x86_64__) && defined(__AVX2__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(HD_NO_LIBMVEC)
@@ -56,7 +55,7 @@ HD_INLINE Vector<double, 64> joined(const Vector<double, 32>& a, const Vector<do
   return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7);
 }
 #endif
-// Returns a vector that repeats `x` (an element or a shorter vector) until it is full.
+// Returns a vector that consists of copies of `x`, an element or a vector.
 template <class Whole, class X>
 HD_INLINE Whole repeated(const X& x) {
   if constexpr (sizeof(X) < 16) {
@@ -85,9 +84,9 @@ HD_INLINE X byForm(Whole (*form)(Wholes...), const Xs&... xs) {
 #define HD_V16(T) hd::Vector<T, 16>
 #define HD_V32(T) hd::Vector<T, 32>
 #define HD_V64(T) hd::Vector<T, 64>
-// HD_FORM_v defines a function of one operand, and HD_FORM_vv a function of two operands. The
-// function calls `base`, a function of libmvec. `symbol` is the name by which loops call the new
-// function. `name` is the C++ name of the new function, and only the macro uses it.
+// HD_FORM_v defines a function of one operand, and HD_FORM_vv a function of two operands. The new
+// function calls `base`, a function of libmvec. `symbol` is the symbol of the new function, which
+// vectorized loops call. `name` is its C++ name, and only the macro uses it.
 #define HD_OPERANDS_v(type) type
 #define HD_OPERANDS_vv(type) type, type
 #define HD_FORM_v(type, name, symbol, base)                              \
@@ -322,7 +321,8 @@ inline double remainder(double a, double b) { return remainderOf(a, b); }
 inline long long remainder(long long a, long long b) { return remainderOf(a, b); }
 
 // Computes a power whose exponent y is a number, not a tensor. For the exponents 0.5 and -0.5, it
-// computes roots, as PyTorch does. The results differ from the results of pow() at -0.0 and -inf.
+// computes roots, as PyTorch does. Apart from rounding, the roots differ from the results of pow()
+// only at -0.0 and -inf.
 template <class T>
 inline T powByNumber(T x, T y) {
   return y == T(0.5) ? sqrt(x) : y == T(-0.5) ? rsqrt(x) : pow(x, y);
@@ -354,7 +354,7 @@ inline float softplus(float x, float beta, float threshold) {
 inline double softplus(double x, double beta, double threshold) {
   return softplusOf(x, beta, threshold);
 }
-// Interpolates between a (weight 0) and b (weight 1). Exact for both if b - a does not overflow.
+// Interpolates. For the weights 0 and 1, the result is exactly a or b if b - a does not overflow.
 template <class T>
 inline T lerpOf(T a, T b, T weight) {
   return fabs(weight) < T(0.5) ? a + weight * (b - a) : b - (b - a) * (1 - weight);

@@ -13,8 +13,8 @@ struct Range<0, i...> {
   typedef Indices<i...> All;
 };
 
-// A block consists of `edge` rows of `edge` elements, and each row is one vector of words. A row in
-// memory may have any alignment, and its elements may have any type of this size.
+// A block consists of `edge` rows of `edge` elements of `bytes` bytes. Each row is one vector of
+// words. A row in memory may have any alignment, and its elements may have any type of this size.
 template <int bytes>
 struct Block;
 template <>
@@ -49,9 +49,8 @@ struct Block<8> {
 #endif
 
 #ifdef HD_HAS_SHUFFLE
-// `a` and `b` are two rows of a block, and the index of `b` is larger by `step`. Exchanges the
-// elements of `a` whose index has the bit `step` with the elements of `b` whose index does not have
-// it.
+// `a` and `b` are rows r and r + step of a block. Exchanges the elements of `a` whose index in the
+// row has the bit `step` with the elements of `b` whose index does not have this bit.
 template <int step, class Row, int... i>
 HD_INLINE void exchange(Row& a, Row& b, Indices<i...>) {
   constexpr int n = (int)sizeof...(i);
@@ -106,7 +105,7 @@ inline void transposeSquare(T* to, const T* from, long long stride) {
   constexpr int edge = Block<(int)sizeof(T)>::edge;
   for (int c = 0; c < size; c += edge) {
     const T* const rows = from + c * stride;
-    // The rows of the next blocks are far apart in memory, so the CPU does not prefetch them.
+    // The rows of the next blocks are far apart in memory, so the CPU would not prefetch them.
     for (int next = edge; next < 2 * edge && c + edge < size; ++next) {
       prefetch<size>(rows + next * stride);
     }

@@ -46,8 +46,9 @@ HD_INLINE Reduced reduceExp(float x) {
 HD_INLINE float atLeast(float x, float low) { return x < low ? low : x; }
 HD_INLINE float atMost(float x, float high) { return x > high ? high : x; }
 
-// For an x out of range, a comparison at the end of a function replaces the result. If the function
-// limited x at its start instead, the compiler would add a select to every intermediate result.
+// If x is out of range, a comparison at the end of exp(), expm1() or tanh() replaces the result. If
+// these functions limited x at their start instead, the compiler would add a select to every
+// intermediate result.
 
 HD_INLINE float exp(float x) {
   const Reduced e = reduceExp(x);
@@ -58,8 +59,8 @@ HD_INLINE float exp(float x) {
   return x > 90.0f ? infF32() : above;
 }
 
-// Kernels call these two functions for results that are rounded to 16 bits. On the CPU, faster
-// approximations would not save time.
+// Kernels call these two functions for results that are rounded to 16 bits or less (OpDef in
+// ir/ops/op.h, rounded_text). On the CPU, faster approximations would not save time.
 HD_INLINE float nearExp(float x) { return exp(x); }
 HD_INLINE float nearDivision(float x, float y) { return x / y; }
 

@@ -5,7 +5,7 @@
 
 namespace hd {
 
-// --- conversions: round to nearest even; a NaN becomes quiet -------------------------------------
+// --- conversions (to nearest even; a NaN becomes quiet) and arithmetic ---------------------------
 
 // Rounds `x` to a bf16 value. Uses the instruction that converts two values, x and 0, because its
 // throughput is higher than that of the instruction for one value. The upper half of the result has
@@ -107,8 +107,8 @@ __device__ inline long long fromPartner(long long x, int mask) {
 // Returns x / y with an error of at most two units in the last place, for 2^-126 <= |y| <= 2^126.
 __device__ inline float nearQuotient(float x, float y) { return __fdividef(x, y); }
 
-// Access a word in memory. If kStreams is true, the cache line of the word leaves the L2 cache
-// before other lines.
+// Load or store a word. If kStreams is true, the cache line of the word leaves the L2 cache before
+// other lines.
 template <bool kStreams, class Word>
 __device__ inline Word loadWord(const Word* from) {
   if constexpr (kStreams) return __ldcs(from);
@@ -129,8 +129,8 @@ __device__ inline void storeWord(Word* to, Word word) {
 
 // Returns the next ticket. No two calls return the same ticket.
 __device__ inline unsigned takeTicket(unsigned* tickets) { return atomicAdd(tickets, 1u); }
-// Counts one more arrival. Returns whether this is arrival number `wanted`. If it is, the other
-// threads have completed all memory accesses that they began before their arrivals.
+// Counts one more arrival. Returns whether this is arrival number `wanted`. If it is, the threads
+// that arrived earlier have completed all memory accesses that they began before their arrivals.
 __device__ inline bool arriveLast(unsigned* arrivals, unsigned wanted) {
   unsigned before;
   asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;"

@@ -1,5 +1,6 @@
-// Loads and stores elements of any dtype, for heddle's own CUDA kernels. In a kernel source, this
-// text precedes the text of cuda_lines.h or cuda_product.h (codegen/runtime).
+// Loads and stores elements of any dtype, for the CUDA kernels that heddle does not generate
+// (cuda_library.h and cuda_product.h). In a kernel source, this text precedes the text of
+// cuda_lines.h or cuda_product.h (codegen/runtime).
 
 namespace hdl {
 
@@ -77,7 +78,8 @@ __device__ inline bool isFloatType(I64 type) { return type >= kF8E4M3; }
 
 // loadAs() converts element i of `from` to the type of its first argument. storeAs() converts
 // `value` to `type` and stores it as element i of `to`. Kernels compute floats in double or float,
-// and storeAs() rounds the result. Kernels compute integers in U64, and storeAs() wraps the result.
+// and storeAs() rounds the result. Kernels compute integers and bools in U64. storeAs() wraps the
+// result; a bool becomes 1 if the result is not 0.
 __device__ inline double loadAs(double, I64 type, const void* from, I64 i) {
   switch (type) {
     case kF64:

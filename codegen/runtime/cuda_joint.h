@@ -11,8 +11,9 @@ namespace hd {
 // The maximum of the elements, and a sum of exponentials of the elements.
 // - If `scale` is a number, `sum` is the sum of exp(element) / 2^scale, and no term of this sum
 //   exceeds 2^4. The scale changes only when a term would exceed this limit.
-// - If `scale` is NaN, `sum` is the sum of exp(element - maximum). joined() returns this form. It
-//   is also for maxima whose product with log2(e) is infinite or has a large rounding error.
+// - If `scale` is NaN, `sum` is the sum of exp(element - maximum). joined() returns this form.
+//   addSome() uses it if the product of the maximum and log2(e) is infinite or has a large rounding
+//   error.
 struct Exponentials {
   float maximum = -infF32();
   float sum = 0;
@@ -39,13 +40,12 @@ __device__ inline float maximumOf(const float* values) {
   }
 }
 
-// Returns the number that addSome() subtracts from elements. If the maximum is -infinity, all
-// elements are -infinity, and each exp(element - 0) is 0.
+// Returns the number that addSome() subtracts from the elements of a state whose scale is NaN. If
+// the maximum is -infinity, all elements are -infinity, and each exp(element - 0) is 0.
 __device__ inline float baseOf(float maximum) { return maximum == -infF32() ? 0.0f : maximum; }
 
-// Returns exp(x) for x <= 0, as a term of a sum. The relative error of the result grows with -x.
-// But the sum contains the term exp(0) = 1, and the absolute error of every small term is at most
-// 2^-24.
+// Returns exp(x) for x <= 0, as a term of a sum. The relative error of the result grows with -x,
+// but its absolute error stays small. This suffices, because the sum contains the term exp(0) = 1.
 __device__ inline float expInSum(float x) { return nearPowerOfTwo(x * kLog2OfE); }
 
 // Returns x * log2(e) - scale, with one rounding.
@@ -59,7 +59,8 @@ __device__ inline float rescaled(Exponentials from, float to) {
   return from.maximum == to ? from.sum : from.sum * exp(from.maximum - to);
 }
 
-// Returns the same sum of exponentials, with the maximum `maximum` and a scale that suits it.
+// Returns a state of the same elements, with the maximum `maximum`, which is at least
+// from.maximum. The scale is maximum * log2(e), or NaN if this product is too large.
 __device__ inline Exponentials scaledFor(Exponentials from, float maximum) {
   const float sum = rescaled(from, maximum);
   const float scale = maximum * kLog2OfE;
@@ -68,7 +69,7 @@ __device__ inline Exponentials scaledFor(Exponentials from, float maximum) {
 }
 
 // Replaces values outside of [first, end) by -infinity, which adds exp(-infinity) = 0 to the sum.
-// This selection is faster than a branch.
+// This is faster than a branch per value.
 template <int N>
 __device__ inline void addSome(Exponentials& into, const float (&values)[N], int first, int end) {
   float elements[N];

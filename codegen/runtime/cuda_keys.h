@@ -15,7 +15,8 @@ template <class K>
 struct KeyRule {
   bool real;   // the element is a float
   int shift;   // f16 and bf16: 16, because their bits become the upper half of the key
-  K infinity;  // bits of infinity; larger bits are NaN
+  K infinity;  // floats: the shifted bits of infinity; if the other bits than the sign are larger,
+               // the element is NaN
   K most;      // upper limit of the bits; bool: 1, integers: all ones (no limit)
   K turned;    // mask of the key bits that are inverted at the end of keyOf()
 };

@@ -12,8 +12,9 @@ constexpr int kItems = 4;  // number of neighbouring elements that a thread scan
 // --- cumsum --------------------------------------------------------------------------------------
 
 // Computes the running sums of one chunk of one line (cuda_lines.h). A chunk consists of
-// `args.chunk` neighbouring elements of a line. The thread that reads an element of the input also
-// writes that element of the result, so the result may overwrite the input.
+// `args.chunk` neighbouring elements of a line. If args.totals is set, totals[line][i] must be the
+// sum of chunks 0 to i of the line. The thread that reads an element of the input also writes that
+// element of the result, so the result may overwrite the input.
 template <class V>
 __device__ void scanChunk(const Args& args, I64 line, I64 chunk, V* shared) {
   const I64 in = offsetOf(args.lines, 1, line);
@@ -116,9 +117,9 @@ __device__ inline void findStarts(const Args& args) {
   }
 }
 
-// Computes one element of a scatter_add: its old value plus its sources. After the sort, the
-// indices of these sources are `indices[first]` to `indices[last - 1]`, and the sources are in
-// their original order. The function issues kAtOnce loads at a time.
+// Computes one element of a scatter_add: its old value plus its sources, the elements that the
+// scatter adds to it. After the sort, the indices of these sources are `indices[first]` to
+// `indices[last - 1]`, in ascending order. The function issues kAtOnce loads at a time.
 template <class V>
 __device__ __forceinline__ void addSources(const Args& args, I64 type, const U32* indices,
                                            I64 first, I64 last, I64 out, I64 value, I64 source) {

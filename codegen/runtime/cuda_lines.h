@@ -1,7 +1,7 @@
-// The arguments of heddle's library kernels, and functions that these kernels share. A line
-// consists of the elements along one axis: the axis on which a library function such as cumsum
-// works. In a kernel source, this text follows cuda_elements.h and precedes cuda_keys.h,
-// cuda_sort.h, cuda_select.h and cuda_library.h.
+// The arguments of heddle's library kernels (cuda_library.h), and functions that these kernels
+// share. A *line* consists of the elements along the axis on which a library function such as
+// cumsum works, at one index along each other axis. In a kernel source, this text follows
+// cuda_elements.h and precedes cuda_keys.h, cuda_sort.h, cuda_select.h and cuda_library.h.
 
 namespace hdl {
 

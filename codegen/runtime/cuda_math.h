@@ -1,6 +1,6 @@
 // Functions of the op table (ir/ops) for generated CUDA kernels. A kernel source contains this text
-// after cuda_memory.h. The functions call CUDA's standard math functions. Only nearExp(),
-// nearDivided() and overOnePlus() are faster and less exact.
+// after cuda_memory.h. Functions such as exp() call CUDA's standard math functions. nearExp(),
+// nearDivided() and overOnePlus() for floats are faster and less exact.
 
 #define HD_UNARY(name)                                           \
   __device__ inline float name(float x) { return ::name##f(x); } \
@@ -77,8 +77,8 @@ __device__ inline long long bitwise_not(long long x) { return ~x; }
 __device__ inline bool bitwise_not(bool x) { return !x; }
 
 // Kernels that divide many values by the same y compute r = reciprocalFor(y) once, and then
-// divided(x, y, r) for each x. The result is x / y, rounded to nearest. The product q of x and
-// the reciprocal of y has an error of less than two units in the last place, and the remainder of q
+// divided(x, y, r) for each x. The result is x / y, rounded to nearest. The product q of x and the
+// reciprocal of y has an error of less than two units in the last place. The remainder, x - q * y,
 // corrects this error (P. Markstein, "Computation of elementary functions on the IBM RISC
 // System/6000 processor", 1990). Two kinds of quotients may differ from x / y in their last bit:
 // quotients below 2^-100, because their remainder is subnormal, and quotients by a subnormal y. A
@@ -180,7 +180,8 @@ __device__ inline double remainder(double a, double b) { return remainderOf(a, b
 __device__ inline long long remainder(long long a, long long b) { return remainderOf(a, b); }
 
 // Computes a power whose exponent y is a number, not a tensor. For the exponents 0.5 and -0.5, it
-// computes roots, as PyTorch does. The results differ from the results of pow() at -0.0 and -inf.
+// computes roots, as PyTorch does. Apart from rounding, the roots differ from the results of pow()
+// only at -0.0 and -inf.
 template <class T>
 __device__ inline T powByNumber(T x, T y) {
   return y == T(0.5) ? sqrt(x) : y == T(-0.5) ? rsqrt(x) : pow(x, y);
@@ -212,7 +213,8 @@ __device__ inline float softplus(float x, float beta, float threshold) {
 __device__ inline double softplus(double x, double beta, double threshold) {
   return softplusOf(x, beta, threshold);
 }
-// Interpolates between a (weight 0) and b (weight 1). Exact for both if b - a does not overflow.
+// Interpolates between a (weight 0) and b (weight 1). For these two weights, the result is exactly
+// a or b if b - a does not overflow.
 template <class T>
 __device__ inline T lerpOf(T a, T b, T weight) {
   return fabs(weight) < T(0.5) ? a + weight * (b - a) : b - (b - a) * (1 - weight);
@@ -272,12 +274,14 @@ __device__ inline long long philox64(PhiloxBlock& block, long long seed, long lo
   return (long long)((unsigned long long)high << 32 | low);
 }
 
-// Replaces the State object of an op (PhiloxBlock) if the kLanes lanes of a vector have consecutive
-// indices. The lanes must use the object in ascending order.
+// The object that the kLanes lanes of a vector share if their indices are consecutive. It replaces
+// `State`, an object such as PhiloxBlock that an op keeps between elements. The lanes must use the
+// object in ascending order.
 template <class State, int kLanes>
 struct ForLanes;
 
-// The first lane computes the words of all lanes. This takes one branch per vector, not per lane.
+// philox32(): the first lane computes the words of all lanes. This takes one branch per vector, not
+// per lane. philox64() uses `block` and no other member.
 template <int kLanes>
 struct ForLanes<PhiloxBlock, kLanes> {
   PhiloxBlock block;

@@ -82,7 +82,7 @@ struct Lanes<4, BFloat16> : BFloat16Pairs<2> {};
 template <>
 struct Lanes<8, BFloat16> : BFloat16Pairs<4> {};
 
-// The elements of a vector in shared memory. The alignment permits one instruction for all of them.
+// The elements of a vector in shared memory. The alignment permits accesses of up to 16 bytes.
 template <int kLanes, class T>
 struct alignas(kLanes * sizeof(T)) HeldLanes {
   Lanes<kLanes, T> lanes;
@@ -203,7 +203,7 @@ __device__ inline void storeRounded(T* to, const float (&from)[kLanes], bool who
   }
 }
 
-// Access the elements `first` to `end` - 1 of kLanes neighbouring elements.
+// Functions with Part in their names access elements `first` to `end` - 1 of kLanes elements.
 template <int kLanes, bool kStreams = false, class T>
 __device__ inline void loadPart(Lanes<kLanes, T>& to, const T* from, bool whole, int first,
                                 int end) {

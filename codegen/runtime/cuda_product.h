@@ -54,8 +54,8 @@ __device__ inline U64 activated(U64 x, I64 activation) {
   return activation == 1 && (I64)x < 0 ? 0 : x;
 }
 
-// Wraps an integer to `type`, the type of c, and extends the wrapped value to 64 bits. The
-// activation must be applied to the wrapped value.
+// Wraps an integer to `type`, the type of c, and extends the wrapped value to 64 bits. Returns
+// floats unchanged. The activation must be applied to the wrapped value.
 template <class V>
 __device__ inline V wrapped(I64, V x) {
   return x;

@@ -1,4 +1,4 @@
-// The runtime of generated CUDA kernels: types, conversions, memory accesses. This text precedes
+// The runtime of generated CUDA kernels: the types of elements, and conversions. This text precedes
 // the text of every kernel, after cuda_device.h. It includes no header, so that NVRTC has little to
 // read. The runtime headers contain the intrinsics; the text of a kernel contains none.
 
@@ -183,7 +183,7 @@ struct Round<Half> {
 };
 
 // The workspace of a launch whose blocks share rows (codegen/tile/divided_rows.h): the next ticket,
-// a counter per row, and a state per accumulator, row and part.
+// a counter for each row, and a slot for the state of each accumulator in each part of each row.
 struct Board {
   static constexpr int kFirstArrival = 32;
   static constexpr int kSlotBytes = 32;

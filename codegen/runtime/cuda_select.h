@@ -1,7 +1,7 @@
 // Finds the elements that a sort would put first in a long line (cuda_lines.h), without sorting the
 // full line. The line is split into tiles of kTile elements. In one step, blocks select the
-// *candidates* of each tile: the elements that a sort of the tile would put first. Further steps
-// select from the candidates, until one block can sort the rest
+// *candidates* of each tile: the Args::keep elements that a sort of the tile would put first.
+// Further steps select from the candidates, until one block can sort the rest
 // (host/device/cuda_library_launches.h). The selection is stable: of elements with equal keys, it
 // takes the elements that come first in the line. In a kernel source, this text follows
 // cuda_sort.h.
@@ -57,8 +57,8 @@ __device__ Chosen<K> chooseInTile(const Args& args, const K (&key)[J], int count
   return chosen;
 }
 
-// Writes the selected elements of a tile to the positions `to`, `to` + 1, ... The elements keep the
-// order that they have in the tile.
+// Writes the selected elements of a tile, as keys and indices, to the positions `to`, `to` + 1, ...
+// of keys[1 - from] and indices[1 - from]. The elements keep the order that they have in the tile.
 template <class K, int J>
 __device__ void keepChosen(const Args& args, const K (&key)[J], const U32 (&index)[J], int count,
                            const Chosen<K>& chosen, I64 to, Choice& shared) {

@@ -1,7 +1,7 @@
 // Sorts lines (cuda_lines.h) by key. Elements with equal keys are sorted by index, so the sort is
 // stable. cuda_keys.h defines keys and indices. In a kernel source, this text follows cuda_keys.h.
 // - A warp sorts a line of up to kWarpLine elements.
-// - A block sorts a line of up to kTile elements.
+// - A block sorts a longer line of up to kTile elements.
 // - A line of more than kTile elements is sorted by digits of 8 bits, starting with the lowest
 //   digit. For each digit, one kernel counts the keys with each value of the digit, and a later
 //   kernel moves the keys.

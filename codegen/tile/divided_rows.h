@@ -8,8 +8,8 @@ namespace heddle::codegen {
 // of neighbouring vectors. A *sweep* of a program consists of the statements up to the next
 // CombineParts (codegen/tile/program.h), or up to the end of the program. A *work item* is one
 // sweep over one part of a row. Work items have numbers, their *tickets*:
-// - Ticket t belongs to sweep t % sweeps. Within a sweep, items have the order of rows and parts. A
-//   sweep runs `distance` parts behind the sweep before it (distanceOf()).
+// - Ticket t belongs to sweep t % sweeps. Within a sweep, items have the order of rows and parts.
+//   Each sweep runs distanceOf() parts behind the previous sweep of the program.
 // - Each block takes the next ticket, computes the item, and repeats this until no ticket is left.
 // - The block stores the states of the accumulators of its item. An item of a later sweep waits for
 //   the states of all items of the previous sweep over the same row. The later item combines these
@@ -29,11 +29,13 @@ struct DividedRows {
 };
 
 // The workspace of a launch. All its bytes must be 0 when the launch begins. It contains the next
-// ticket, a counter per row, and a slot for a state per accumulator, row and part. A counter says
-// how many items of the last sweep have read the inputs with one element per row. The last of these
-// items stores the outputs with one element per row, because such an output may have the memory of
-// one of these inputs. hd::Board (codegen/runtime/cuda_runtime.h) describes the same layout.
-constexpr int64_t kFirstArrival = 32;  // in words: the ticket has its own cache line
+// ticket, a counter for each row, and a slot for the state of each accumulator in each part of each
+// row. A counter says how many items of the last sweep have read the inputs with one element per
+// row. The last of these items stores the outputs with one element per row, because such an output
+// may have the memory of one of these inputs. hd::Board (codegen/runtime/cuda_runtime.h) describes
+// the same layout.
+constexpr int64_t kFirstArrival = 32;  // index of the first counter, in words of 32 bits; the
+                                       // ticket therefore has its own cache line
 constexpr int64_t kSlotBytes = 32;     // up to four words of 32 bits, each with a mark
 // Returns the number of bytes of the workspace. `rows` is the number of rows of the launch.
 inline int64_t boardBytes(const DividedRows& divided, int64_t rows) {

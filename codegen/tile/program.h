@@ -42,7 +42,7 @@ struct LoadTile {
   // When the statement reads the tile. Once and Ahead are for CUDA programs with column sums
   // (TileProgram::columns), whose blocks process one row after another.
   enum class When : uint8_t {
-    Row,    // when the block begins a row
+    Row,    // when the program reaches the statement
     Once,   // before the block begins its first row; the tile is the same for all rows
     Ahead,  // while the block processes the previous row, so that its threads need not wait
   };
@@ -53,7 +53,7 @@ struct LoadTile {
 
 // Reads a tile of a square from a tensor that is contiguous along the second innermost axis, not
 // along the innermost one, and transposes the tile. Cuda: threads exchange the tile through shared
-// memory, and the exchange is complete before the next map. Cpp: the tile becomes an array.
+// memory, and the next MapTiles waits for this exchange. Cpp: the tile becomes an array.
 struct ExchangeTile {
   int tensor = 0;
   TileId tile;
@@ -71,29 +71,30 @@ struct StoreExchanged {
 };
 
 // Applies a body to each element of the row or square, or once per row (`per_row`). The statement
-// also reads the tiles of `loads`, which no other statement reads. A thread holds only one vector
-// of such a tile at a time.
+// also executes `loads`. No other statement reads the tiles of `loads`, and a thread holds only one
+// vector of such a tile at a time.
 struct MapTiles {
   struct Result {
     NodeId node;
     TileId tile;
   };
   Body body;
-  std::vector<Result> results;  // nodes whose values become tiles; Body::stores writes to memory
+  std::vector<Result> results;  // nodes whose values become tiles; Body::stores writes to memory,
+                                // or adds to ColumnSums
   bool per_row = false;
   std::vector<LoadTile> loads = {};
 };
 
-// Applies a body to each element of the row. For each listed accumulator, combines the value of
-// node `Accumulator::element` with the accumulator's state.
+// Applies a body to each element of the row. For each listed accumulator, combines the values of
+// the node Accumulator::element with the accumulator's state.
 struct ReduceTiles {
   Body body;
   std::vector<AccumulatorId> accumulators;  // all have a state
   std::vector<LoadTile> loads = {};         // see MapTiles::loads
 };
 
-// Combines the states that lanes, threads and work items have for the same accumulator. The order
-// is fixed: lanes of a thread, threads of a warp, warps, and work items if rows are divided
+// Combines the states that lanes, threads and work items have for the same row and accumulator. The
+// order is fixed: lanes of a thread, threads of a warp, warps, and work items if rows are divided
 // (DividedRows). Later bodies may read the results.
 struct CombineParts {
   std::vector<AccumulatorId> accumulators;
@@ -103,8 +104,10 @@ struct LoopOverRow;
 using Statement = std::variant<LoadTile, ExchangeTile, MapTiles, StoreExchanged, ReduceTiles,
                                CombineParts, LoopOverRow>;
 
-// Cuda: executes the statements for each part of the row, one part at a time. Tiles of these
-// statements hold one part. Without a loop, tiles hold the complete row.
+// Cuda only: executes the statements for each part of the row, one part at a time. In such a part,
+// each thread of the row has RowLayout::registers vectors. Tiles along the row that the statements
+// of the loop compute hold one part. Without a loop, tiles hold the complete row. If rows are
+// divided (RowLayout::divided), the loop runs only over the vectors of one work item.
 struct LoopOverRow {
   std::vector<Statement> statements;
 };
@@ -120,8 +123,9 @@ struct LoopOverRow {
 // neighbours in memory. A bundle consists of `vector` such rows, and lane i of a vector belongs to
 // row i of the bundle. Vector v consists of element v of each row of the bundle. In the comments of
 // the other members, "row" then means bundle: a block processes `rows` bundles, and `threads`
-// threads share each bundle. Neighbouring threads process neighbouring bundles. Cpp: one thread
-// processes one bundle after another, and loaded tiles are arrays.
+// threads share each bundle. These threads are `rows` threads apart, because neighbouring threads
+// process neighbouring bundles. Cpp: one thread processes one bundle after another, and loaded
+// tiles are arrays.
 struct RowLayout {
   int32_t vector = 1;     // neighbouring elements that a thread loads together
   int32_t registers = 1;  // vectors of a tile that one thread holds
@@ -143,15 +147,15 @@ struct RowLayout {
   // memory, not in registers. They take this many bytes. Each thread accesses only its own vectors.
   int32_t shared_bytes = 0;
   int64_t capacity = 0;  // Cpp: elements of an array that holds a tile; 0: no array holds a tile
-  // Cuda: the number of blocks, if the program has column sums or divided rows. With column sums,
-  // each block processes several groups of `rows` rows, one after another. 0: each block processes
-  // one group.
+  // Cuda: the number of blocks, if the program has column sums or divided rows. With column sums, a
+  // block may process several groups of `rows` rows, one after another. 0: each block processes one
+  // group.
   int64_t blocks = 0;
   // Cuda, with column sums: the number of threads of the program that a multiprocessor runs at the
   // same time. The compiler limits the registers of a thread accordingly.
   int32_t column_threads = 0;
   // Cuda: blocks share each row (codegen/tile/divided_rows.h). Every statement along the row is in
-  // a LoopOverRow, which runs over one part of the row.
+  // a LoopOverRow.
   DividedRows divided = {};
 };
 
@@ -182,7 +186,7 @@ inline int64_t squaresOf(const SquareLayout& square) {
 // A reduction over the rows, with one state per element of a row (a column). If the body of a map
 // has a store to `tensor`, the map does not store the element, but combines it with the state of
 // its column. The rows are divided into parts:
-// - Cuda: a part consists of the rows that the same RowLayout::threads threads process.
+// - Cuda: a part consists of the rows that the same group of RowLayout::threads threads processes.
 // - Cpp: a part consists of the rows of one tile of the grid (LaunchStage).
 //
 // Each part has its own states. The kernel stores them in `tensor`, which is in the workspace.
@@ -201,8 +205,8 @@ struct TileProgram {
   KernelFrame frame;
 };
 
-// Set the grid, the block, and the bytes of shared and cleared memory of a launch. `rows` is the
-// number of rows or bundles, and `items_per_tile` is Schedule::items_per_tile.
+// Set the grid of a launch. Cuda: also set the block, and the bytes of shared and cleared memory.
+// `rows` is the number of rows or bundles. `items_per_tile` is Schedule::items_per_tile (Cpp).
 void setGrid(const RowLayout& layout, Target target, int64_t rows, int64_t items_per_tile,
              LaunchStage& stage);
 void setGrid(const SquareLayout& square, Target target, int64_t items_per_tile, LaunchStage& stage);
@@ -210,10 +214,12 @@ void setGrid(const SquareLayout& square, Target target, int64_t items_per_tile, 
 // Checks a program. Throws InternalError in these cases:
 // - A number of the layout is not positive, two members contradict each other, or a statement does
 //   not suit the layout.
-// - A statement reads a tile or an accumulator that no earlier statement has computed, or two
-//   statements compute the same tile.
+// - A statement reads a tile or an accumulator that no earlier statement has computed, or computes
+//   a tile that later statements can already read.
+// - A CombineParts names an accumulator that no earlier ReduceTiles names.
 // - A statement outside of a loop reads a tile along the row that a statement of the loop computes.
 // - A body that runs once per row reads a tile with more than one element per row.
+// - A result of a MapTiles is a tile whose `per_row` differs from MapTiles::per_row.
 // - A statement loads an output, or a StoreExchanged stores to an input.
 // - A loop contains a loop or a CombineParts.
 // - Rows are divided, but the layout or a statement does not suit this (RowLayout::divided).

@@ -191,9 +191,9 @@ class Uses {
   int count_ = 0;
 };
 
-// Checks a program whose rows are divided. A work item repeats the statements per row of earlier
-// sweeps, but not their loops. Tiles along the row therefore exist only in the loop that computes
-// them.
+// Checks a program whose rows are divided. A work item repeats the statements of earlier sweeps
+// that run once per row, but not the loops of these sweeps. Tiles along the row therefore exist
+// only in the loop that computes them.
 void verifyDivided(const TileProgram& program) {
   const RowLayout& layout = program.layout;
   HEDDLE_CHECK(program.target == Target::Cuda && program.columns.empty() && !layout.bundled &&

@@ -8,7 +8,8 @@
 
 namespace heddle::comm {
 
-// A pool of reusable CUDA events of one device, without timing. Thread-safe.
+// A pool of reusable CUDA events of one device, without timing. Thread-safe. A std::shared_ptr must
+// own the pool.
 class EventPool : public std::enable_shared_from_this<EventPool> {
  public:
   ~EventPool();

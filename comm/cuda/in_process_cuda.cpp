@@ -1,9 +1,10 @@
-// The transport of in-process ranks that share one GPU. A collective is split into one part per
-// rank (comm/in_process/operation_parts.h), which the rank enqueues on its own stream. A send with
-// its receive has one part, which the receiver enqueues. Before the part, the stream waits until
-// the earlier work of every participating rank has ended (event `ready`), because this work may use
-// the same buffers. After the part, the stream waits until the parts of all participating ranks
-// have ended (event `finished`).
+// The transport of in-process ranks that share one GPU. A collective except a barrier is split into
+// one part per rank (comm/in_process/operation_parts.h), which the rank enqueues on its own stream.
+// A send with its receive has one part, which the receiver enqueues. The streams of all
+// participating ranks wait twice:
+// - Before the parts, until the earlier work of every participating rank has ended (event `ready`),
+//   because this work may use the same buffers.
+// - After the parts, until the parts of all participating ranks have ended (event `finished`).
 #include "comm/cuda/in_process_cuda.h"
 
 #include "comm/cuda/event_pool.h"

@@ -16,7 +16,7 @@ namespace heddle::comm {
 // data movement. post() does not wait for the device. If another rank aborts or leaves, post()
 // throws UserError.
 //
-// Throws UserError if CUDA has no device with the number `device`.
+// Throws UserError if CUDA has no device with the number `device`, or if `size` is less than 1.
 std::vector<std::unique_ptr<World>> makeInProcessCudaWorlds(int size, int device,
                                                             DeviceReduce reduce);
 

@@ -6,8 +6,8 @@
 
 #include "ir/base/check.h"
 
-// This code is header-only: the modules that use it are separate shared libraries, and
-// libheddle.so, which they share, contains no CUDA calls.
+// This code is header-only, because the modules that use it (comm/modules.h) are separate shared
+// libraries. libheddle.so, which all of them use, must contain no CUDA calls.
 namespace heddle::comm {
 
 // Returns whether every later CUDA call of the process fails after this error (CUDA Runtime API,

@@ -1,8 +1,8 @@
 // The in-process transport on host memory. After all participants have posted an operation, test()
 // on any of them moves data. It first moves the part of its own rank, and then all parts that no
-// rank has started to move (comm/in_process/operation_parts.h). An operation therefore completes
-// even if only one of its ranks calls test(). For example, two ranks that wait for operations of
-// different teams cannot block each other.
+// rank has started to move (comm/in_process/operation_parts.h). Once all participants have posted
+// an operation, it therefore completes even if only one of them calls test(). For example, two
+// ranks that wait for operations of different teams cannot block each other.
 //
 // Buffers may be freed after one of these events:
 // - test() has returned true or has thrown;
@@ -75,8 +75,8 @@ class HostCommunicator : public Communicator {
   }
 
  private:
-  // Marks a part as started and returns it, or returns -1 if all parts are started. Prefers part
-  // `own`.
+  // Marks a part as started and returns its number, or returns -1 if all parts are started. Prefers
+  // part `own`.
   static int claim(MatchedOperation& matched, int own) {
     const int parts = partsOf(matched);
     matched.claimed.resize(parts, false);
@@ -89,8 +89,8 @@ class HostCommunicator : public Communicator {
     return -1;
   }
 
-  // If all participants have posted, moves all parts that no rank has started. Releases the lock
-  // while it moves data.
+  // If all participants have posted, moves all parts that no rank has started. Stops early if the
+  // operation is cancelled or the team halts. Releases the lock while it moves data.
   void work(MatchedOperation& matched, int own, std::unique_lock<std::mutex>& lock) {
     while (matched.missing == 0 && matched.cancelled.empty() && !team_->isHalted()) {
       const int part = claim(matched, own);

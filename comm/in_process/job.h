@@ -23,7 +23,7 @@ struct JobState {
   explicit JobState(int size) : size(size), left(size, false) {}
 
   const int size;
-  std::mutex mutex;                 // guards this struct, the teams and the operations
+  std::mutex mutex;                 // guards all members, the teams and the operations
   std::condition_variable changed;  // notified when a waiting rank may continue
   std::vector<bool> left;           // by rank: its World has been destroyed
   std::string aborted;              // the message for all ranks; empty: not aborted
@@ -129,8 +129,8 @@ class InProcessJob {
   std::vector<std::string> exchange(int rank, const std::string& mine);
   // Returns the team of `members`. Waits until every member has called join().
   std::shared_ptr<Team> join(int rank, const std::vector<int>& members);
-  // Aborts the job. Waits for running copies, but not for other ranks. After abort() has returned,
-  // no data movement starts, and buffers of the job may be freed.
+  // Aborts the job. Waits for running copies on host memory, but not for other ranks. After abort()
+  // has returned, no data movement starts on host memory, and host buffers of the job may be freed.
   void abort(int rank, const std::string& reason);
   // Declares that the World of `rank` is destroyed.
   void leave(int rank);

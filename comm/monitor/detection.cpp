@@ -94,7 +94,7 @@ void checkRuns(const JobView& job, Findings& found) {
   }
 }
 
-// Finds a rank that has left and will not make a call of the World in which another rank waits.
+// Finds the ranks that have left without making a call of the World in which another rank waits.
 void checkMissedCalls(const JobView& job, Findings& found) {
   const RankSnapshot* waiter = nullptr;
   for (const RankSnapshot& entry : job.ranks) {

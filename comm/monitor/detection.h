@@ -24,7 +24,8 @@
 // ---------------------------------------------  --------------------------------  ---------------
 // A run throws, or an exception destroys the     state Failed, with the reason     one poll
 //   World or monitor, or a rank calls
-//   World::fail.
+//   World::fail, or a signal asks a process to
+//   end (JobMonitorOptions::end_signal).
 // The process of the lowest rank of another      state Gone: its TCP connection    one poll
 //   machine is killed.                           closes without a last message
 // A process of this machine is killed, or exits  no process has its pid and start  one poll

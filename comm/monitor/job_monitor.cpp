@@ -46,9 +46,9 @@ std::string_view stateText(const RankSnapshot& entry) {
   return entry.wait == RankWait::None ? text_of(kPhases, entry.phase) : "waiting";
 }
 
-// Returns what a rank does outside of its runs, as a part of a sentence. Empty: nothing is known.
-// If the rank waits in a call of the World that all ranks make, names the ranks that have begun
-// fewer calls.
+// Returns the task of a rank and its wait in a call of the World, as a part of a sentence. Empty:
+// it has neither. If all ranks must make this call, the text names the ranks that have begun fewer
+// calls.
 std::string taskOf(const std::vector<RankSnapshot>& ranks, const RankSnapshot& entry) {
   std::string text;
   if (entry.task != RankTask::None) text = fmt::format(", while it {}", describe(entry.task));

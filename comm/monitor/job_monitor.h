@@ -24,14 +24,15 @@ class Watcher;
 // Publishes the status of one rank (RankStatus) and detects failures of the other ranks. After its
 // construction, the monitor uses neither MPI nor NCCL. The ranks of a machine share the statuses in
 // memory that continues to exist if a process is killed. TCP carries the statuses between machines.
-// comm/monitor/detection.h lists the failures. Thread-safe. Functions that change the status of a
-// rank do not wait for other ranks.
+// comm/monitor/detection.h lists the failures. Thread-safe. Only the constructor and the destructor
+// wait for other ranks.
 class JobMonitor : public WorldMonitor, private WorldObserver {
  public:
   // Creates the monitor of this rank. Collective over the job. `world` must outlive the monitor.
   explicit JobMonitor(World& world, JobMonitorOptions options = {});
   // Leaves the job.
-  // - If an exception unwinds the stack to this destructor, the rank leaves as failed.
+  // - If an exception unwinds the stack to this destructor, the rank leaves as failed, unless
+  //   another rank failed first.
   // - Otherwise the destructor compares the latest runs of all ranks. If two ranks executed
   //   different runs, the job fails, even if the blamed rank has already left.
   // - In a job of several processes, a rank that leaves as failed waits, at most 2 s, until the
@@ -78,8 +79,8 @@ class JobMonitor : public WorldMonitor, private WorldObserver {
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   // Returns the failure of the job. Requires failed().
   JobFailure failure() const;
-  // Returns the failure of the job, also if this monitor has not detected it yet but another rank
-  // has. Returns nothing if no rank has failed.
+  // Returns the failure of the job, also if this monitor does not know of it yet but the status of
+  // a rank shows it. Returns nothing if there is no failure.
   std::optional<JobFailure> findFailure() const;
 
   // Declares that this rank has printed why it ends.

@@ -23,11 +23,12 @@ struct JobMonitorOptions {
   // every other rank stops waiting for it within this limit.
   double deadline = 10;
   // Time limit in seconds for a job without progress; 0: no limit. The job fails if some rank
-  // waits for other ranks while, for this long, no rank begins an instruction, a task
-  // (comm/rank_task.h) or a call of its World (comm/communicator.h). A single computation must
-  // therefore not take longer while another rank waits for it. The limit is 10 times as long while
-  // a rank compiles, reads its files, copies its inputs or tunes kernels. `patience` also limits
-  // the duration of MPI_Finalize, if heddle initialised MPI.
+  // waits for other ranks while, for this long, no rank makes progress. A rank makes progress if it
+  // begins an instruction, or begins or ends a run, a task (comm/rank_task.h) or a call of its
+  // World (comm/communicator.h). A single computation must therefore not take longer while another
+  // rank waits for it. The limit is 10 times as long while a rank compiles, reads its files, copies
+  // its inputs or tunes kernels. `patience` also limits the duration of MPI_Finalize, if heddle
+  // initialised MPI.
   double patience = 600;
   // Time limit in seconds for the start; 0: no limit. The constructor of the monitor waits until
   // all other ranks create their monitors. After this time, the constructor throws UserError.
@@ -43,8 +44,9 @@ struct JobMonitorOptions {
   // the monitor reports the signal as the failure of the job. If the monitor detects the failure of
   // a rank in this time, it reports that failure instead, which probably caused the signal.
   const std::atomic<int>* end_signal = nullptr;
-  // Ranks with equal keys share their statuses (RankStatus) in memory. The statuses of all other
-  // ranks arrive by TCP. Empty: a key that all processes of this machine have.
+  // The job monitors of ranks with equal keys share the statuses of these ranks in memory. The
+  // statuses of all other ranks arrive by TCP. Empty: a key that all processes of this machine
+  // have.
   std::string machine_key;
 };
 
