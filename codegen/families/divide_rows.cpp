@@ -41,8 +41,8 @@ int64_t loadedBytes(const Space& rows) {
   return std::max<int64_t>(bytes, 1);
 }
 
-// Returns the bytes per element of a row in the inputs that have own elements for each row. All
-// rows share the elements of every other input, so these stay in a cache.
+// Returns the bytes per element of a row in the inputs that differ both between rows and along the
+// row. The other inputs are much smaller, so they stay in a cache.
 int64_t inputBytes(const Space& rows) {
   int64_t bytes = 0;
   for (const SpaceTensor& tensor : rows.tensors) {

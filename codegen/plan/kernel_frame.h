@@ -13,9 +13,9 @@
 
 namespace heddle::codegen {
 
-// The layout and the bytes of the argument struct of one entry point (LaunchStage::args). The
-// kernel text declares the same struct and asserts its size. Every field takes 8 bytes: a pointer,
-// an i64, an f64 or a bool.
+// The layout and the bytes of the argument struct of one entry point (LaunchStage::args), or of one
+// part of a shared launch (codegen/families/shared_launch.h). The kernel text declares the same
+// struct and asserts its size. Every field takes 8 bytes: a pointer, an i64, an f64 or a bool.
 class ArgumentLayout {
  public:
   struct Field {

@@ -12,8 +12,9 @@ namespace heddle::codegen {
 // (codegen/tile/program.h). A *part* is a state that combines some of the thread's elements.
 // - In a bundle, there is one part per row of the bundle.
 // - If the elements of a vector are added together (addsTogether()), there is one part.
-// - Otherwise, lane i of a vector belongs to part i % parts. Four parts suffice, because an
-//   addition takes four cycles. More parts would cost registers and additions.
+// - Otherwise, there are at most four parts, and lane i of a vector belongs to part i % parts. Four
+//   parts suffice, because an addition takes four cycles. More parts would cost registers and
+//   additions.
 int32_t lanePartsOf(const Accumulator& accumulator, const RowLayout& layout);
 
 // Writes the CUDA text that combines the parts of accumulators. When this text begins, each thread

@@ -99,8 +99,8 @@ class CppSquareEmitter {
     out_.close();
   }
 
-  // Writes the pointers to the first elements of the current row, for all tensors that a body
-  // accesses.
+  // Writes the pointers to the first elements of the square's current row, for all tensors that a
+  // body accesses in memory. Exchanged tiles are arrays and need no pointer.
   void writePointers(const Body& body) {
     std::set<int> tensors;
     for (const Node& node : body.nodes) {
