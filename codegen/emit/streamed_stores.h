@@ -38,8 +38,8 @@ class StreamedStores {
   std::vector<int> tensors_;
 };
 
-// Writes the last statement of an entry point. It waits until other threads can see the streamed
-// stores.
+// Writes the last statement of an entry point. It makes the streamed stores visible to other
+// threads before any later store of this thread.
 inline void finishStreams(TextWriter& out) { out.line("if (streams) hd::finishStreams();"); }
 
 inline StreamedStores::StreamedStores(const KernelFrame& frame, const Body& body,

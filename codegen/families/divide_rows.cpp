@@ -16,8 +16,8 @@ namespace {
 constexpr int64_t kItemBytes = 64 << 10;
 constexpr int64_t kLongItemBytes = 2 * kItemBytes;
 constexpr int64_t kLongRowBytes = 64 * kItemBytes;
-// Tickets and indices of states have 32 bits. The blocks take some more tickets after the last
-// item.
+// Tickets and indices of states have 32 bits. The limit leaves room for the tickets that the blocks
+// take after the last item.
 constexpr int64_t kMostItems = 1 << 30;
 // One block per row is good enough for shorter rows.
 constexpr int64_t kShortestRowBytes = 256 << 10;

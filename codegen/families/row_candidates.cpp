@@ -170,7 +170,7 @@ bool readsRowsOnce(const RowCandidate& candidate, Target target) {
 std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& demand,
                                           const KernelChoice* choice) {
   auto [vector, shifted] = vectorsOf(space, demand.ops, demand.several_sweeps);
-  // RowDemand::loaded_bytes does not count loads at computed indices.
+  // RowDemand::loaded_bytes may be too small: it does not count loads at computed indices.
   const int64_t loaded_bytes = std::max(demand.loaded_bytes, widestOf(space));
   if (!shifted) vector = powerOf(choice, "vector", vector, vector);
   const int64_t vectors = mostVectors(space, vector, shifted);

@@ -81,9 +81,9 @@ struct RowDemands {
 //   have fewer than 16 elements.
 //
 // `choice`: a choice of the family "rows" changes the parameters that it names, as far as the space
-// permits. With such a choice, few rows are no reason for nullopt. A choice of the family "divided"
-// does the same if the sizes permit divided rows (divideRows()), and has no effect otherwise. No
-// choice has an effect on a space with columns.
+// permits. With such a choice, few rows are no reason for nullopt. The same holds for a choice of
+// the family "divided" if the sizes permit divided rows (divideRows()). Otherwise such a choice has
+// no effect. For a space with columns, `choice` is ignored.
 std::optional<RowCandidate> chooseRows(const Space& rows, Target target, const RowDemands& demands,
                                        const KernelChoice* choice);
 

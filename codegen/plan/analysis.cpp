@@ -51,7 +51,8 @@ bool stretches(const Fusion& segment, ValueId value, size_t axis) {
 
 // `map` gives axes of the operands and results of `expr` that correspond to each other the same
 // position in map.space (ir/analysis/axis_map.h). Calls visit(position, value, logical axis) for
-// every axis that has a position, except axes that are in no kernel's space (stretches()).
+// every axis that has a position. Exceptions: axes for which stretches() returns true, and operands
+// that the op reads at computed indices.
 template <class Visit>
 void forMappedAxes(const Fusion& segment, const Expression& expr, const AxisMap& map,
                    Visit&& visit) {

@@ -36,7 +36,7 @@ class CppSquareEmitter {
                           kSquareEdge));
     out_.line("const Index work_end = hd::smaller(tile_end * items_per_tile, squares);");
     for (const Statement& statement : program_.statements) {
-      // Exchanged tiles are arrays. MapTiles keeps all other values in variables.
+      // Exchanged tiles are arrays. The text of a map reads all other tensors directly.
       if (const auto* load = std::get_if<ExchangeTile>(&statement)) declareArray(load->tile);
       if (const auto* store = std::get_if<StoreExchanged>(&statement)) declareArray(store->tile);
     }
