@@ -79,8 +79,9 @@ struct Access {
   // CUDA: hasAlignedItems() (codegen/plan/argument_value.h). The kernel may then load items as
   // vectors.
   bool aligned_items = false;
-  // true: no axis has the stride 0, so each element belongs to one position in the space. A kernel
-  // that passes over the space once then does not need the cache line of an element again.
+  // true: no axis has the stride 0. Unless the strides overlap, each element then belongs to one
+  // position in the space. A kernel that passes over the space once does not need the element
+  // again.
   bool once = false;
 };
 

@@ -19,8 +19,9 @@ int32_t lanePartsOf(const Accumulator& accumulator, const RowLayout& layout);
 
 // Writes the CUDA text that combines the parts of accumulators. When this text begins, each thread
 // of a row has its parts in the arrays `acc0`, `acc1`, ... At the end, element 0 of each array is
-// the final state of the row, in every thread of the row. In a bundle, element i is the final state
-// of row i of the bundle. The order is fixed: lanes, threads of a warp, warps.
+// the state of the row (in divided rows: of the part of the row), in every thread of the row. In a
+// bundle, element i is the state of row i of the bundle. The order is fixed: lanes, threads of a
+// warp, warps.
 class RowCombiner {
  public:
   RowCombiner(TextWriter& out, const RowLayout& layout,
