@@ -9,8 +9,8 @@ namespace heddle::codegen {
 // states, and codegen/plan/schedule.h explains lanes, inner and outer reductions. When this text
 // begins, each thread has its states in the arrays `acc0`, `acc1`, ..., one array per accumulator
 // with a state. The text combines the states in a fixed order, so results are reproducible. If the
-// reduced items are divided into ranges (Schedule::splits), each block computes the states
-// of one range only.
+// reduced items are divided into ranges (Schedule::splits), each block computes the states of only
+// one range.
 class LoopCombiner {
  public:
   LoopCombiner(TextWriter& out, const LoopNest& nest) : out_(out), nest_(nest), s_(nest.schedule) {}

@@ -80,8 +80,8 @@ struct Access {
   // vectors.
   bool aligned_items = false;
   // true: no axis has the stride 0. Unless the strides overlap, each element then belongs to one
-  // position in the space. A kernel that passes over the space once does not need the element
-  // again.
+  // position in the space. A kernel that passes over the space once then needs the element only
+  // once.
   bool once = false;
 };
 
