@@ -8,22 +8,27 @@ namespace heddle::codegen {
 // Writes the CUDA text that combines the accumulators of a LoopNest. codegen/plan/body.h explains
 // states, and codegen/plan/schedule.h explains lanes, inner and outer reductions. When this text
 // begins, each thread has its states in the arrays `acc0`, `acc1`, ..., one array per accumulator
-// with a state. The text combines the states in a fixed order, so results are reproducible.
+// with a state. The text combines the states in a fixed order, so results are reproducible. If the
+// reduced items are divided into ranges (Schedule::splits), each block computes the states of only
+// one range.
 class LoopCombiner {
  public:
   LoopCombiner(TextWriter& out, const LoopNest& nest) : out_(out), nest_(nest), s_(nest.schedule) {}
 
-  // Returns the number of states of a thread: one per lane. Exception: an inner reduction that adds
-  // elements together (addsTogether()) has one state for all lanes.
+  // Returns the number of states of a thread: one per lane. Exception: an inner reduction for which
+  // addsTogether() (codegen/emit/accumulator_text.h) returns true has one state for all lanes.
   int32_t states(AccumulatorId a) const;
   // Writes the declarations of the arrays. Their states contain no elements at first.
   void declare();
-  // Combines the states of an inner reduction. In the text, `share` is the number of a thread among
-  // the threads that reduce the same row. At the end, element 0 of the arrays of the thread with
-  // share 0 has the final state of the row.
+  // Combines the states of an inner reduction. The text uses two variables of the kernel: `share`
+  // is the number of the thread among the threads that reduce the same row, and `column` is the
+  // number of this row in the block. At the end, element 0 of the arrays of the thread with share 0
+  // has the final state of the row.
   void rows();
-  // Combines the states of an outer reduction, in which each lane has its own column. At the end,
-  // element i of the arrays of the thread with share 0 has the final state of the column of lane i.
+  // Combines the states of an outer reduction, in which each lane has its own column. Here `share`
+  // counts the threads that reduce the same columns, and `column` is the number of their item in
+  // the block. At the end, element i of the arrays of the thread with share 0 has the final state
+  // of the column of lane i.
   void columns();
 
  private:

@@ -18,8 +18,9 @@ std::string argumentsText(const SharedKernel& kernel) {
 }
 
 // Writes an if-else chain that calls the body (a function) to which the variable `part` belongs.
-// `range` is the text of the last two arguments, counted from the start of the part. Cuda: the
-// block, and the number of blocks. Cpp: the first tile, and the end of the tiles.
+// `range` is the text of the last two arguments of the call. Cuda: the number of the block within
+// the part, and the number of blocks of the part. Cpp: the first tile to compute and the tile after
+// the last one, both counted from the start of the part.
 void writeCalls(TextWriter& out, const SharedKernel& kernel, bool by_pointer, const char* range) {
   for (size_t b = 0; b < kernel.bodies.size(); ++b) {
     const std::string& body = kernel.bodies[b];

@@ -14,8 +14,9 @@ namespace heddle::codegen {
 // Returns the launch of a tile program. Moves the arguments of the program into the launch.
 LaunchStage makeStage(TileProgram& program);
 
-// Appends the hash of the source text to the names of its entry points. Different texts then define
-// different names, so that a caller can compile several texts as one.
+// Appends the hash of the source text to the names of the entry points, in the text and in the
+// stages. Different texts then define different names, so that a caller can compile several texts
+// as one.
 void nameEntries(KernelPlan& plan);
 
 // Appends `part`, the layouts of some launches of a kernel, to `all`. In `part`, entries and

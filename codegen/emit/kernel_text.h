@@ -39,9 +39,9 @@ std::string convertText(const std::string& text, DType from, DType to);
 std::string applyText(std::string_view text, const std::string& a, const std::string& b = {},
                       const std::string& c = {}, const std::string& d = {});
 
-// The expressions of the tensors, accumulators and coordinates that a body reads. They differ
-// between emitters. Below, `tensor` is Node::index of a Load (codegen/plan/body.h). In a tile
-// program, this is the number of a tile (codegen/tile/program.h).
+// The expressions with which a body reads tensors and accumulators, and the expression of the
+// current lane. They differ between emitters. Below, `tensor` is Node::index of a Load
+// (codegen/plan/body.h). In a tile program, this is the number of a tile (codegen/tile/program.h).
 struct LeafText {
   std::function<std::string(int tensor)> element;  // element of a tensor, in storedType()
   std::function<std::string(AccumulatorId accumulator)> result;  // final state of an accumulator
@@ -60,9 +60,9 @@ struct LeafText {
 // ir/ops/op.h).
 std::string stateName(const std::string& prefix, NodeId node);
 
-// Declares the objects that a thread keeps for the ops of `body` (OpDef::state). Call this before
-// writeNodes(). On CUDA, call it outside of the loop over lanes, so that all lanes use the same
-// object. In C++, call it inside of the loop, so that the lanes stay independent.
+// Writes the declarations of the objects that a thread keeps for the ops of `body` (OpDef::state).
+// Call this before writeNodes(). On CUDA, call it outside of the loop over lanes, so that all lanes
+// use the same object. In C++, call it inside of the loop, so that the lanes stay independent.
 void writeStates(TextWriter& out, const Body& body, const std::string& prefix);
 // Does the same for a CUDA loop that visits its `lanes` lanes in order, starting at lane 0. An
 // object may then compute the results of all lanes at once (hd::ForLanes). This requires:

@@ -93,7 +93,7 @@ bool needsLibm(const Node& node, const LibmFunction& function, bool f64) {
 // Defines the versions of one libm function that loops call (codegen/runtime/cpu_math.h).
 // {0}: the function of libm; {1}: its type; {2} to {4}: number of elements in 16, 32 and 64 bytes;
 // {5}: one `v` per operand; {6}: 1 if the function for 64 bytes is used (LibmFunction::wide).
-// GCC finds the version for vectors of SSE, AVX2 and AVX-512 by its symbol.
+// GCC finds the versions for vectors of SSE, AVX2 and AVX-512 by their symbols.
 constexpr std::string_view kLibmForms = R"(
 #if defined(__AVX512F__) && {6}
 #define HD_BASE_{0} _ZGVeN{4}{5}_{0}

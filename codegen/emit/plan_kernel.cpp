@@ -109,9 +109,9 @@ class Planner {
     layouts_.push_back({{{static_cast<int32_t>(layouts_.size()), 0, args.values()}}});
   }
 
-  // Plans a tile program of rows if the sizes suit one. Otherwise one sweep of loops may suffice,
-  // because it computes two reductions together (joint reductions). If one sweep does not suffice,
-  // each sweep gets its own plan.
+  // Plans a tile program of rows if the sizes and the choice permit one. Otherwise plans loops, if
+  // one sweep suffices. (On CUDA, one sweep can compute the two reductions of a joint pair.)
+  // Otherwise each sweep gets its own plan.
   void planRows() {
     if (!isFamily(choice_, "sweeps")) {
       std::optional<TileProgram> program =
@@ -145,9 +145,9 @@ class Planner {
     return space;
   }
 
-  // Plans two launches: the first one computes the rows and adds to the columns, and the second one
-  // combines the parts of the columns. Returns false, and changes nothing, if the layouts or the
-  // sizes do not permit this.
+  // Plans two launches. The first one computes the rows and, for each part of the rows, the sums of
+  // the columns (ColumnSums). The second one combines the sums of all parts. Returns false, and
+  // changes nothing, if the axes or the sizes do not permit this.
   bool planTogether(const std::vector<ExprId>& columns) {
     const RowPart part = rowPart(segment_, analysis_, extents_, columns);
     const Analysis row_analysis = analyze(part.sweep.segment);
@@ -277,7 +277,7 @@ struct Planned {
 };
 
 // Plans the independent parts of a segment. Pointwise loop nests share launches, and every other
-// part has its own launches.
+// part has its own launches. A part without elements to store has no launch.
 Planned planParts(const Fusion& segment, const Analysis& analysis, const Operands& operands,
                   Target target, const RunSizes& run) {
   const std::vector<AnalyzedPart>& parts = analysis.parts;

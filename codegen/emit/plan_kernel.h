@@ -36,8 +36,8 @@ struct StageLayout;
 // - `choice` names parameters of a candidate (codegen/bind/candidates.h). The result may have other
 //   parameters if the segment or the shapes do not permit these: see KernelPlan::candidate.
 //   nullptr: the first candidate.
-// - Throws UserError if the segment is not one kernel, or if the descriptors do not fit the segment
-//   or each other. Thread-safe.
+// - Throws UserError if the segment is not one kernel (checked only without `analysis`), or if the
+//   ranks or sizes in the descriptors do not fit the segment or each other. Thread-safe.
 KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inputs,
                       const std::vector<TensorDesc>& outputs, Target target,
                       const std::vector<int32_t>& alignments, const RunSizes& run,

@@ -13,8 +13,8 @@ namespace heddle::codegen {
 // The streamed stores of a loop in a C++ kernel. They bypass the caches if the argument `streams`
 // is not 0 (ArgumentValue::Kind::Streams). For an ordinary store, the CPU first reads the cache
 // line that the store changes, so a large output moves twice its bytes. With streamed stores, the
-// loop writes a block of elements to a buffer, and hd::stream() stores the complete lines of the
-// buffer without reading them first.
+// loop writes a block of elements to a buffer, and hd::stream() stores the buffer. If the block
+// begins at the start of a cache line, the complete lines of the block are not read first.
 class StreamedStores {
  public:
   static constexpr int kBlockElements = 256;
@@ -38,8 +38,8 @@ class StreamedStores {
   std::vector<int> tensors_;
 };
 
-// Writes the last statement of an entry point. It waits until other threads can see the streamed
-// stores.
+// Writes the last statement of an entry point. It makes the streamed stores visible to other
+// threads before any later store of this thread.
 inline void finishStreams(TextWriter& out) { out.line("if (streams) hd::finishStreams();"); }
 
 inline StreamedStores::StreamedStores(const KernelFrame& frame, const Body& body,

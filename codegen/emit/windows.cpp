@@ -120,7 +120,8 @@ std::optional<int> Windows::growthOf(const Node& node) const {
   return std::nullopt;
 }
 
-// Returns the axis of the tensor along which the elements of neighbouring lanes lie, or nullopt.
+// Returns the axis of the tensor along which the elements of neighbouring lanes are neighbours in
+// memory, or nullopt if there is none.
 std::optional<size_t> Windows::axisOf(const Node& node) const {
   const IndexedAccess& access = frame_.indexed[node.index];
   std::optional<size_t> found;
@@ -241,9 +242,9 @@ void Windows::writePart(TextWriter& out, NodeId node, const LeafText& leaves,
 }
 
 // Writes a scope in which all indices are computed for lane 0. The constants of writeNodes() have
-// the prefix `first` in this scope. The constant `lanes<node>` has a bit for each lane that takes
-// its value from this part of the window. The kernel leaves the scope as soon as all lanes have
-// values.
+// the prefix `first` in this scope. For each part of the window (a node of partsOf()), the constant
+// `lanes<part>` has a bit per lane, which says whether the lane takes its value from this part. The
+// kernel leaves the scope as soon as all lanes have values.
 void Windows::write(TextWriter& out, NodeId node, const LeafText& leaves,
                     const std::string& to) const {
   const std::vector<NodeId> parts = partsOf(node);

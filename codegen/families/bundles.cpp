@@ -31,18 +31,18 @@ constexpr int64_t kWideBytes = 128;
 // lane has accumulators and values per row of its own, which take registers.
 constexpr int64_t kWantedLanes = 4;
 constexpr int64_t kMostLanes = 8;
-constexpr int64_t kMostStates = 32;  // accumulators of all lanes of a thread
-constexpr int64_t kTileBytes = 96;   // bytes of tiles that one thread holds
+constexpr int64_t kMostStates = 32;  // the most accumulators of a thread, over all lanes
+constexpr int64_t kTileBytes = 96;   // the most bytes of tiles that one thread holds
 // The largest number of threads of a block, and the largest one that a choice may name. Two blocks
 // of kMostThreads threads fit on a multiprocessor.
 constexpr int64_t kMostThreads = 512;
 constexpr int64_t kMostChosenThreads = 1024;
 constexpr int64_t kStateBytes = 8;  // bytes of an accumulator in shared memory
-// The largest number of vectors per thread in shared memory. With more vectors, two launches are
-// faster. For example, on an H200, a softmax over the middle axis of f32[64, 3000, 333] took 300 us
-// with 24 vectors per thread. It took 222 us in two launches.
+// The largest number of vectors per thread in shared memory. With more vectors, one launch per
+// sweep is faster. For example, on an H200, a softmax over the middle axis of f32[64, 3000, 333]
+// took 300 us with 24 vectors per thread. It took 222 us in two launches.
 constexpr int32_t kMostVectors = 16;
-constexpr int64_t kRegister = 4;  // bytes; a vector in shared memory has at least these bytes
+constexpr int64_t kRegister = 4;  // bytes; a vector in shared memory is not smaller
 // With fewer blocks than this, multiprocessors are idle. This does not matter if there are at most
 // kShortWork elements.
 constexpr int64_t kFewBlocks = kMultiprocessors;
@@ -76,7 +76,8 @@ bool changesEverywhere(const SpaceTensor& tensor, const Space& space) {
          std::any_of(kept, tensor.strides.end(), changes);
 }
 
-// Returns the facts, or nullopt if neighbouring rows are not neighbours in memory.
+// Returns the facts. Returns nullopt if there are no neighbouring rows, or if they are not
+// neighbours in memory.
 std::optional<Elements> elementsOf(const Space& space) {
   if (space.kept == 0 || !space.hasReduced() || space.extents[space.kept - 1] < 2) {
     return std::nullopt;

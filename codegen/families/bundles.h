@@ -23,6 +23,8 @@ namespace heddle::codegen {
 // - Neighbouring rows are not neighbours in memory.
 // - The rows are so long that even the narrowest useful bundle does not fit (Cuda: in registers or
 //   shared memory; Cpp: in the L2 cache).
+// - Cuda: there are many elements, fewer than 32 bytes of neighbouring rows lie together in memory,
+//   and the rows are so short that a block of 128 threads would have threads without elements.
 // - There are many elements, but few bundles (Cpp) or blocks (Cuda), so that processors would be
 //   idle. A choice of the family "rows" overrides this rule.
 // - Cuda: there are many elements, and bundles in shared memory would be slower than several

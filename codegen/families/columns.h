@@ -7,13 +7,14 @@
 
 namespace heddle::codegen {
 
-// A *column reduction* (rule 3 of ir/analysis/kernel_rules.h) reduces exactly the axes along which
-// the rows of a segment are numbered. The functions below serve segments with column reductions.
-// Such a segment may also reduce rows. An example is the backward of a norm: the gradient of the
-// input needs sums along rows, and the gradients of the parameters need sums along columns.
+// A *column reduction* (rule 3 of ir/analysis/kernel_rules.h) combines, for each position in a row,
+// the elements that all rows have there. It reduces exactly the axes that the other reductions of
+// the segment, which reduce rows, keep. The functions below serve segments with column reductions.
+// An example is the backward of a norm: the gradient of the input needs sums along rows, and the
+// gradients of the parameters need sums along columns.
 
-// Returns columnReductions(segment) (ir/analysis/kernel_rules.h). The call is fast if the segment
-// has no column reductions.
+// Returns columnReductions(segment) (ir/analysis/kernel_rules.h). The call is fast if the results
+// of all reductions have the same axes, because there are then no column reductions.
 std::vector<ExprId> columnReductionsOf(const Fusion& segment, const Analysis& analysis);
 
 // A segment without its column reductions. The operands of the column reductions are additional
@@ -23,14 +24,15 @@ struct RowPart {
   // reductions. The operand of each column reduction follows as one more output, which counts as a
   // temporary (SweepSegment::Operand::temporary).
   SweepSegment sweep;
-  std::vector<TensorDesc> operands;  // per column reduction: its operand; dense
+  std::vector<TensorDesc> operands;  // per column reduction: descriptor of its operand; dense
 };
 RowPart rowPart(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents,
                 const std::vector<ExprId>& columns);
 
-// Changes the outputs of RowPart::sweep that count as temporaries: the kernel adds their elements
-// to columns (SpaceTensor::column) and does not store them. `space` is the space of the sweep, and
-// `accumulators` are the accumulators of the column reductions.
+// Changes the tensors of the outputs of RowPart::sweep that count as temporaries. The kernel then
+// adds the elements of these outputs to columns (SpaceTensor::column) and does not store them.
+// `space` is the space of the sweep, and `accumulators` are the accumulators of the column
+// reductions.
 void markColumns(Space& space, const SweepSegment& sweep,
                  const IdVector<AccumulatorId, Accumulator>& accumulators);
 
@@ -44,8 +46,9 @@ Computation finishColumns(const Fusion& segment, const Analysis& columns, const 
 
 // Divides the segment into several segments that run one after another. Use this for sizes and
 // layouts for which no kernel can compute a RowPart and sum up the columns. If column reductions
-// need values with one element per row, the first segment computes these. The next segment computes
-// the column reductions and the outputs that depend on them. All other outputs come last.
+// need values with one element per row that depend on a reduction of rows, the first segment
+// computes these values. The next segment computes the column reductions and the outputs that
+// depend on them. All other outputs come last.
 Sweeps columnSweeps(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents,
                     const std::vector<ExprId>& columns);
 

@@ -16,8 +16,8 @@ namespace {
 constexpr int64_t kItemBytes = 64 << 10;
 constexpr int64_t kLongItemBytes = 2 * kItemBytes;
 constexpr int64_t kLongRowBytes = 64 * kItemBytes;
-// Tickets and indices of states have 32 bits. The blocks take some more tickets after the last
-// item.
+// Tickets and indices of states have 32 bits. The limit leaves room for the tickets that the blocks
+// take after the last item.
 constexpr int64_t kMostItems = 1 << 30;
 // One block per row is good enough for shorter rows.
 constexpr int64_t kShortestRowBytes = 256 << 10;
@@ -41,8 +41,8 @@ int64_t loadedBytes(const Space& rows) {
   return std::max<int64_t>(bytes, 1);
 }
 
-// Returns the bytes per element of a row in the inputs that have own elements for each row. All
-// rows share the elements of every other input, so these stay in a cache.
+// Returns the bytes per element of a row in the inputs that differ both between rows and along the
+// row. The other inputs are much smaller, so they stay in a cache.
 int64_t inputBytes(const Space& rows) {
   int64_t bytes = 0;
   for (const SpaceTensor& tensor : rows.tensors) {

@@ -17,14 +17,12 @@ namespace heddle::codegen {
 // `choice` is nullptr or has the family "divided". If the choice names `parts` or `streams`, its
 // value replaces the computed one. Returns nullopt in these cases:
 // - The segment needs only one sweep. Joint reductions (codegen/plan/joint.h) count as one sweep.
-// - The kernel adds elements to columns (hasColumns()), or reads no input that has separate
-// elements
-//   for each row.
+// - The kernel adds elements to columns (hasColumns()), or no input differs both between rows and
+//   along the row.
 // - At most one warp shares a row, or a row is so short that it would be one part and `choice` does
 //   not name `parts`.
 // - `looped` is not such a candidate: its rows fit in a block, share a block, or are in bundles.
-// - There would be 2^30 or more work items (one sweep over one part of a row each), or the tensors
-//   are empty.
+// - There would be 2^30 or more tickets (codegen/tile/divided_rows.h), or the tensors are empty.
 std::optional<RowCandidate> divideRows(const RowCandidate& looped, const Space& rows,
                                        const RowDemands& demands, const KernelChoice* choice);
 

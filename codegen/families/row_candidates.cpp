@@ -33,7 +33,9 @@ constexpr int64_t kWantedColumnBytes = 340;
 constexpr int32_t kAheadThreads = 384;
 constexpr int64_t kAheadTileBytes = 576;
 constexpr int64_t kMostThreads = 1024;
-constexpr int64_t kLoopThreads = 512;  // per row that is read in a loop or held in shared memory
+// The largest number of threads for a row in shared memory. Also the largest number for a row that
+// is read in a loop, unless a choice names another one.
+constexpr int64_t kLoopThreads = 512;
 // With fewer rows than this, one row per block leaves multiprocessors idle.
 constexpr int64_t kFewRows = kMultiprocessors;
 // If at least kFewestThreads threads read neighbouring vectors of a row, they use complete sectors
@@ -41,6 +43,7 @@ constexpr int64_t kFewRows = kMultiprocessors;
 // kManyThreads is twice the number of threads that the GPU runs at the same time.
 constexpr int64_t kFewestThreads = 4;
 constexpr int64_t kManyThreads = kMultiprocessors * 2048 * 2;
+
 // Returns whether neighbours along the innermost axis of a row are neighbours in memory. A tensor
 // need not change along this axis.
 bool isContiguousAlongRow(const Space& space) {
@@ -135,9 +138,10 @@ Vectors vectorsOf(const Space& space, int64_t ops, bool several_sweeps) {
   return {length, false};
 }
 
-// Returns whether the elements of short rows come from other positions of an input, as in a pad or
-// a roll. One thread per row then computes the position once. With loops, a vector would contain
-// the ends of rows. On an H200, loops took twice as long for rows of 3 and 5 elements.
+// Returns whether there are many short rows whose elements come from other positions of an input,
+// as in a pad or a roll. One thread per row then computes the position once. With loops, a vector
+// would contain the ends of rows. On an H200, loops took twice as long for rows of 3 and 5
+// elements.
 bool hasShortShiftedRows(const Space& space) {
   constexpr int64_t kLongest = 8;
   if (space.indexed.empty() || hasLookups(space)) return false;
@@ -166,7 +170,7 @@ bool readsRowsOnce(const RowCandidate& candidate, Target target) {
 std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& demand,
                                           const KernelChoice* choice) {
   auto [vector, shifted] = vectorsOf(space, demand.ops, demand.several_sweeps);
-  // RowDemand::loaded_bytes does not count loads at computed indices.
+  // RowDemand::loaded_bytes may be too small: it does not count loads at computed indices.
   const int64_t loaded_bytes = std::max(demand.loaded_bytes, widestOf(space));
   if (!shifted) vector = powerOf(choice, "vector", vector, vector);
   const int64_t vectors = mostVectors(space, vector, shifted);

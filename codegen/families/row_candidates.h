@@ -12,10 +12,10 @@ namespace heddle::codegen {
 // The functions below choose the layouts of kernels that process rows (codegen/families/rows.h),
 // for given sizes. A *sweep* is one pass over the elements of a row.
 
-// Returns whether this family should be faster than loops for a segment that needs at most one
-// sweep. Reasons: the rows begin at unaligned addresses, or they have fewer than 8 elements and
-// come from other positions of an input, as in a pad or a roll. Always false for Cpp, whose loops
-// read any address equally fast.
+// Returns whether the family of rows should be faster than loops for a segment that needs at most
+// one sweep. Reasons: the rows begin at unaligned addresses, or they have fewer than 8 elements,
+// which come from other positions of an input, as in a pad or a roll. Always false for fewer than
+// 132 rows, and for Cpp, whose loops read any address equally fast.
 bool hasUnalignedRows(const Space& space, Target target);
 
 // Which computed values a program keeps for later sweeps over the row (keptValues()).
@@ -54,7 +54,7 @@ struct RowDemand {
 };
 
 // Counts what a kernel does for each row. Joint reductions (codegen/plan/joint.h), which only Cuda
-// kernels have, make both numbers smaller.
+// kernels have, can make both numbers smaller.
 struct RowSweeps {
   int32_t reads = 1;      // sweeps that read the row, if the kernel cannot hold it
   int32_t exchanges = 0;  // times that the threads of a row combine their accumulators
@@ -72,7 +72,8 @@ struct RowDemands {
 // Returns the best candidate for these sizes. `rows` must have a reduced axis (withRows()). Returns
 // nullopt in these cases, in which several launches are better (codegen/families/sweeps.h):
 // - There are few rows, so that processors would be idle. Cuda: few rows matter only if a block
-//   cannot hold a row, or if the kernel adds elements to columns.
+//   cannot hold a row and divided rows do not pay (paysToDivide() in
+//   codegen/families/divide_rows.h), or if the kernel adds elements to columns.
 // - The elements of a row are not neighbours in memory, and chooseBundles()
 //   (codegen/families/bundles.h) returns nullopt.
 // - The kernel adds elements to columns. Cuda: a block cannot hold a row, or there are many
@@ -80,9 +81,9 @@ struct RowDemands {
 //   have fewer than 16 elements.
 //
 // `choice`: a choice of the family "rows" changes the parameters that it names, as far as the space
-// permits. With such a choice, few rows are no reason for nullopt. A choice of the family "divided"
-// does the same if the sizes permit divided rows (divideRows()), and has no effect otherwise. No
-// choice has an effect on a space with columns.
+// permits. With such a choice, few rows are no reason for nullopt. The same holds for a choice of
+// the family "divided" if the sizes permit divided rows (divideRows()). Otherwise such a choice has
+// no effect. For a space with columns, `choice` is ignored.
 std::optional<RowCandidate> chooseRows(const Space& rows, Target target, const RowDemands& demands,
                                        const KernelChoice* choice);
 
@@ -91,7 +92,8 @@ std::optional<RowCandidate> chooseRows(const Space& rows, Target target, const R
 std::optional<RowCandidate> chooseWholeRows(const Space& rows, Target target,
                                             const RowDemands& demands, const KernelChoice* choice);
 
-// Cpp: does the same for rows whose elements are neighbours in memory.
+// Cpp: does the same for rows whose elements are neighbours in memory. `choice` is nullptr or has
+// the family "rows".
 std::optional<RowCandidate> chooseCpuRows(const Space& rows, const RowDemand& demand,
                                           const KernelChoice* choice);
 

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-// Limits that the layouts of rows (codegen/families/row_candidates.cpp) and of bundles
-// (codegen/families/bundles.cpp) share.
+// Limits that several files share when they choose layouts: row_candidates.cpp,
+// row_candidates_cpu.cpp, divide_rows.cpp and bundles.cpp, all in codegen/families.
 namespace heddle::codegen::row_limits {
 
 // Bytes that one thread loads before it waits, so that enough loads are in flight.
@@ -11,8 +11,8 @@ inline constexpr int64_t kBytesInFlight = 64;
 // The largest product of the operations of a body (RowDemand::ops) and the elements of a thread.
 // The compiler unrolls the body for these elements. A larger product takes seconds to compile.
 inline constexpr int64_t kMostUnrolled = 4096;
-// The shared memory that a block may use without an opt-in. The layouts reserve 8 bytes of it per
-// accumulator and warp.
+// The shared memory that a block may use without an opt-in. A layout of rows reserves 8 bytes of it
+// per accumulator and warp.
 inline constexpr int64_t kSharedBytes = 48 << 10;
 // Dynamic shared memory of each of two blocks on a multiprocessor of an H100. The multiprocessor
 // has 228 KiB, and each block needs a few KiB for its accumulators and for the system.

@@ -200,8 +200,8 @@ class StatementWriter {
     return found;
   }
 
-  // Returns whether an op must compute the value. A value that leaf() returns needs no op, and
-  // neither does a constant or a broadcast of such a value.
+  // Returns whether an op must compute the value. A value with a leaf (leaf()) needs no op, and a
+  // constant needs none. A broadcast, expand or set of a value that needs no op needs none either.
   bool isComputed(ValueId id) const {
     if (leaf(id)) return false;
     const Expression& expr = segment_.expr(segment_.value(id).definition);

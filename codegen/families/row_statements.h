@@ -23,8 +23,8 @@ struct RowForm {
   // A tile *along the row* has one element per element of the row.
   // - true: every sweep is a loop (LoopOverRow), and no tile along the row lives from one sweep to
   //   the next. `kept` must be empty.
-  // - false: the kernel loads each input that differs both between rows and along the row once per
-  //   row. It computes each value in `kept` once per row.
+  // - false: the kernel loads each input that differs both between rows and along the innermost
+  //   axis of the row once per row. It computes each value in `kept` once per row.
   bool looped = false;
   // true: f32 divisions by a value per row, in bodies along the row, become calls of hd::divided()
   // or hd::nearDivided() (codegen/runtime/cuda_math.h). These multiply by the reciprocal, which is

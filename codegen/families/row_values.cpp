@@ -113,9 +113,10 @@ class KeptValues {
         many_ops_(many_ops),
         kept_(segment.values().size(), false) {}
 
-  // The first loop starts at the last value. If a value is kept, only one sweep may still need
-  // earlier values, and these need not be kept. The second loop drops each value that has become
-  // cheap to compute, because an earlier value on which it depends is kept.
+  // The first loop starts at the last value. If it keeps a value, only one sweep computes this
+  // value. The operands of the value may then be needed by only one sweep, and need not be kept.
+  // The second loop drops each value that has become cheap to compute, because an earlier value on
+  // which it depends is kept.
   std::vector<ValueId> choose() {
     for (ExprId id : segment_.exprs().ids().reversed()) {
       const ValueId value = segment_.expr(id).outputs[0];

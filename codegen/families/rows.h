@@ -31,9 +31,9 @@ namespace heddle::codegen {
 // Returns whether the segment needs several sweeps over its rows.
 bool needsSeveralSweeps(const Fusion& segment, const Analysis& analysis);
 
-// The candidates (RowCandidate) depend on sizes and on other facts. Returns these other facts. The
-// call takes long, because it writes the statements of a tile program for each RowVariant. `rows`
-// must have a reduced axis (withRows()).
+// Returns the facts, other than sizes, on which the candidates (RowCandidate) depend. The call
+// takes long, because it writes the statements of a tile program for each RowVariant. `rows` must
+// have a reduced axis (withRows()).
 RowDemands rowDemands(const Fusion& segment, const Analysis& analysis, const Space& rows,
                       Target target, const IdVector<AccumulatorId, Accumulator>& columns);
 

@@ -31,7 +31,8 @@ struct Axes {         // the axes of a square, as indices into Space::extents
 
 bool isContiguous(const SpaceTensor& tensor, size_t axis) { return tensor.strides[axis] == 1; }
 
-// Returns the long axis other than `column` along which the tensor is contiguous, if there is one.
+// If the stride along `column` is above 1, returns an axis of at least kShortestAxis elements along
+// which the tensor is contiguous, if there is one. Otherwise returns nullopt.
 std::optional<size_t> otherAxis(const SpaceTensor& tensor, const Space& space, size_t column) {
   if (tensor.strides[column] <= 1) return std::nullopt;
   for (size_t axis = 0; axis < space.extents.size(); ++axis) {
@@ -57,7 +58,7 @@ std::optional<Axes> axesFor(const Space& space, size_t column) {
     ++exchanged;
   }
   if (!row) return std::nullopt;
-  // Tensors that are not exchanged are read along `column`, so their shorter stride must be there.
+  // Other tensors are read along `column`, so `column` must have the shorter of their two strides.
   const bool suits = std::ranges::all_of(space.tensors, [&](const SpaceTensor& tensor) {
     return tensor.strides[*row] <= 1 || tensor.strides[*row] >= tensor.strides[column];
   });
@@ -131,9 +132,9 @@ int32_t vectorFor(const Space& space) {
   return static_cast<int32_t>(vector);
 }
 
-// Returns the edge of the squares. Small squares are better if most of a large square would be
-// empty, or if there are so few large squares that multiprocessors would wait for the last ones. In
-// both cases, small squares took 0.7 to 0.75 of the time of large ones on an H200.
+// Returns the edge of the squares. Small squares are better if they would be clearly fuller than
+// large ones, or if there are so few large squares that multiprocessors would wait for the last
+// ones. In both cases, small squares took 0.7 to 0.75 of the time of large ones on an H200.
 int32_t edgeFor(const Space& space) {
   constexpr double kGain = 1.3;
   constexpr double kTinyWork = 256, kFewSquares = 4096;  // the speed of tiny work does not matter
@@ -295,9 +296,8 @@ class SquareWriter {
     moveCoordinates();
   }
 
-  // Computes the coordinates along all axes except the two of the square from the variable `other`,
-  // which numbers the positions along these axes. The coordinates along the axes of the square are
-  // variables of the loops.
+  // Computes the coordinates along the axes outside of the square from the variable `other`, the
+  // index along all of them together. Coordinates along the axes of the square are loop variables.
   void moveCoordinates() {
     std::vector<Coordinate>& kept = program_.frame.kept;
     kept.resize(kept.size() - 2);

@@ -78,8 +78,8 @@ class Divider {
   // Returns which values the segment of the reductions `results` computes: the results, and each
   // value per row that depends on them, but on no reduction of another segment whose result is not
   // kept yet (SegmentParts::keep()). An output may have the memory of an input on which it depends.
-  // All values that depend on an input which later segments read are therefore left to the last
-  // segments, where connected() computes them together.
+  // All values that depend on an input with one element per row which later segments read are
+  // therefore left to the last segments, where connected() puts them into one list.
   IdVector<ValueId, bool> computedWith(const std::vector<ValueId>& results) const {
     IdVector<ValueId, bool> left(segment_.values().size(), false);
     for (;;) {

@@ -11,8 +11,8 @@ namespace heddle::codegen {
 // part is one *sweep*, which is one pass over the elements of all rows (rule 4 of
 // ir/analysis/kernel_rules.h). divideIntoSweeps() divides a complete segment into such segments,
 // which run one after another. Values that later sweeps read are *temporaries* in the workspace.
-// Such segments serve sizes for which one launch is slow: few and long rows, or rows whose elements
-// are not neighbours in memory.
+// Such segments serve sizes for which one launch is slow, for example few and long rows, or rows
+// whose elements are not neighbours in memory.
 struct SweepSegment {
   Fusion segment;
   // Refers to an operand of the complete segment, or to a temporary. `inputs` has one Operand per

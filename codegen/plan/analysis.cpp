@@ -49,8 +49,10 @@ bool stretches(const Fusion& segment, ValueId value, size_t axis) {
   return isUnitAxis(segment.tensor(value), axis);
 }
 
-// `map` maps the axes of the operands and results of `expr` to map.space. Calls visit(position,
-// value, logical axis) for every axis that has an axis in map.space; `position` is its index there.
+// `map` gives axes of the operands and results of `expr` that correspond to each other the same
+// position in map.space (ir/analysis/axis_map.h). Calls visit(position, value, logical axis) for
+// every axis that has a position. Exceptions: axes for which stretches() returns true, and operands
+// that the op reads at computed indices.
 template <class Visit>
 void forMappedAxes(const Fusion& segment, const Expression& expr, const AxisMap& map,
                    Visit&& visit) {

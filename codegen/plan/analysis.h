@@ -56,9 +56,10 @@ struct Analysis {
   // The axes of the space along which some op uses the index of the current element, in ascending
   // order.
   std::vector<AxisId> coordinates;
-  // Per value: true if the value itself is rounded to 16 bits or less, or if every op that reads it
-  // keeps small relative errors small and has a result that is `rounded`. Kernels may then compute
-  // the value with OpDef::rounded_text (ir/ops/op.h), which is faster and less exact.
+  // Per value: true for a tensor of a float type of 16 bits or less. Also true for an f32 tensor
+  // that is no output, if every op that reads it keeps small relative errors small and has a result
+  // that is `rounded`. Kernels may then compute the value with OpDef::rounded_text (ir/ops/op.h),
+  // which is faster and less exact.
   IdVector<ValueId, bool> rounded;
   // The pairs of reductions that the kernel computes in one sweep. analyze() leaves the list empty.
   // For a kernel that can use such pairs, the planner sets it to the result of jointReductions().
@@ -80,9 +81,9 @@ struct AnalyzedPart {
 // one kernel.
 Analysis analyze(const Fusion& segment);
 
-// Does the same for a segment with one iteration space, without a division into independent parts.
-// Values without axes, such as the sums of all elements, belong to one space although no value with
-// axes connects them.
+// Analyzes a segment without dividing it into independent parts, and without checking whether it
+// can be one kernel. Use this for a segment with one iteration space. Its values without axes, such
+// as several sums of all elements, then stay in one part although no value with axes connects them.
 Analysis analyzeAsOnePart(const Fusion& segment);
 
 // Returns why the segment cannot be one generated kernel, or an empty string if it can.

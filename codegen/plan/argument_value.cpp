@@ -49,8 +49,8 @@ int64_t lastOffset(const SpaceTensor& tensor, const FrameNumbers& numbers) {
 
 // Returns whether stores should bypass the caches. They should if the outputs that are contiguous
 // along the lane axis are large, and if their rows along this axis consist of complete cache lines.
-// Otherwise, ordinary stores would write a part of some lines, and the CPU would still read these
-// lines first.
+// At the ends of other rows, ordinary stores would write a part of a line, and the CPU would still
+// read this line first.
 bool streams(const FrameNumbers& numbers) {
   constexpr int64_t kLine = 64;
   const Space& space = numbers.space;

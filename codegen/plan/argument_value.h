@@ -9,8 +9,8 @@
 namespace heddle::codegen {
 
 // What an argument of a kernel contains. codegen/plan/schedule.h explains lanes, items, tiles and
-// splits. The arguments of kernels with equal text differ only in the numbers that valueOf()
-// returns.
+// splits. If two kernels of a segment have the same form (docs/kernels.md), their arguments differ
+// only in the numbers that valueOf() returns.
 struct ArgumentValue {
   enum class Kind : uint8_t {
     Late,           // a pointer or scalar, which a run writes; 0 until then
@@ -52,8 +52,9 @@ struct FrameNumbers {
   int64_t squares = 0;    // number of squares (codegen/tile/program.h); 0: no program of squares
 };
 
-// What the arguments of one launch (LaunchStage::args) contain. Kernels with equal texts have equal
-// layouts. Only the numbers in their arguments differ.
+// What the arguments of one launch (LaunchStage::args) contain. If two kernels of a segment have
+// the same form (docs/kernels.md), they have equal layouts. Only the numbers in their arguments
+// differ.
 struct StageLayout {
   // The argument struct of one *entry*: of an entry point, or of one part of a shared launch
   // (`first`). The entries of all launches of a kernel are numbered together.

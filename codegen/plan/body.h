@@ -16,15 +16,15 @@ using AccumulatorId = Id<struct AccumulatorTag>;  // index into Computation::acc
 // How a kernel computes the index along one logical axis of a tensor, if it reads this tensor at
 // computed indices (Node::Kind::LoadAt).
 struct ComputedIndex {
-  // The i64 node whose value is the index. Invalid: the index is computed from `coordinate`,
-  // `reversed`, `shift` and `width`.
+  // The i64 node whose value is the index. Invalid: the index is computed from the next five
+  // members.
   NodeId node;
   // Used if `node` is invalid. If both are invalid, the coordinate is 0.
   CoordinateId coordinate;
   bool local = false;     // true: the coordinate counts from the start of this
                           // rank's shard; false: from the start of the unsharded tensor
   bool reversed = false;  // the index is `extent - 1 - coordinate`
-  int64_t shift = 0;      // subtracted from the coordinate, unless it is local or reversed
+  int64_t shift = 0;      // subtracted from the coordinate; unused if `local` or `reversed` is true
   // Index into Space::widths of a number that replaces `shift`, because it is known only at run
   // time. -1: `shift` is used.
   int width = -1;
@@ -63,8 +63,8 @@ struct Node {
   // Apply: the type of the object that a thread keeps for the op (OpDef::state); may be empty.
   std::string_view state;
   DType compute = DType::F32;
-  int conditions = 0;            // the first `conditions` operands are bools and are not converted
-  std::vector<NodeId> operands;  // earlier nodes of the same body
+  int conditions = 0;                           // the first `conditions` operands stay bools
+  std::vector<NodeId> operands;                 // earlier nodes of the same body
   std::vector<ComputedIndex> computed_indices;  // LoadAt: per logical axis
 };
 
@@ -110,18 +110,19 @@ std::vector<AccumulatorId> withState(const IdVector<AccumulatorId, Accumulator>&
 // members.
 std::vector<DType> memberTypes(const Accumulator& accumulator);
 
-// The computation of one kernel. The loop body runs for every element of the space and computes the
-// elements that the accumulators combine. After the loop, the finish body runs for every index
-// along the kept axes (codegen/plan/space.h). Without reductions there is only the loop body.
+// The computation of one kernel. The loop body runs for every element of the space. It computes the
+// elements that the accumulators combine, and the outputs with an element per element of the space.
+// After the loop, the finish body runs for every index along the kept axes (codegen/plan/space.h).
+// Without reductions there is only the loop body.
 struct Computation {
   Body loop;
   IdVector<AccumulatorId, Accumulator> accumulators;
   Body finish;
 };
 
-// A *leaf* of a body is a value that the body reads and does not compute: an input of the segment
-// or the result of a reduction. `node` reads the value. The body computes the values `operands` and
-// passes them to the node.
+// A *leaf* of a body is a value that the body reads and does not compute: an input of the segment,
+// the result of a reduction, or the value of a tile (codegen/tile/program.h). `node` reads the
+// value. The body computes the values `operands` and passes them to the node.
 struct Leaf {
   Leaf(Node given, std::vector<ValueId> values = {})  // NOLINT(google-explicit-constructor)
       : node(std::move(given)), operands(std::move(values)) {}
@@ -136,9 +137,8 @@ struct WrittenBody {
   IdVector<ValueId, NodeId> node_of;  // per value of the segment: its node; invalid: it has none
 };
 
-// Writes a body that computes the values `wanted` from leaves. If these values depend on an input
-// of the segment, `leaf` must return a leaf for it, unless the body reads it only at computed
-// indices.
+// Writes a body that computes the values `wanted` from leaves. `leaf` must return a leaf for each
+// input of the segment that the body reads, except inputs that it reads only at computed indices.
 WrittenBody writeBody(const Fusion& segment, const Analysis& analysis, const Space& space,
                       const std::vector<ValueId>& wanted, const LeafNode& leaf);
 
@@ -149,7 +149,7 @@ Accumulator makeAccumulator(const Fusion& segment, const Analysis& analysis, Exp
 // Space::tensors. -1: the operand is a scalar, or the kernel reads it at computed indices only.
 std::vector<int> tensorsOfOperands(const Fusion& segment, const Space& space);
 
-// inputNode() returns the node of an input of the segment, and resultNode() returns the node of the
+// inputNode() returns the node of an input of the segment, and resultNode() returns the leaf of the
 // result of a reduction. Both return nullopt for every other value. accumulatorOf() returns the id
 // of the accumulator of a reduction, or an invalid id.
 std::optional<Node> inputNode(const Fusion& segment, const std::vector<int>& tensor_of,

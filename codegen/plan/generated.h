@@ -21,8 +21,8 @@ namespace heddle::codegen {
 // order. The list contains a value if it has a generated axis that no earlier value of the list
 // has.
 std::vector<ValueId> generatedValues(const Fusion& segment);
-// Computes the same list for Analysis::generated. Requires that all other members of `analysis`
-// except `widths` are set.
+// Computes the same list for Analysis::generated. Requires that Analysis::axes and
+// Analysis::reduced, or Analysis::parts, are set.
 std::vector<ValueId> findGenerated(const Fusion& segment, const Analysis& analysis);
 
 // Returns the RunSizes for operands with these descriptors. Requires that generatedValues(segment)

@@ -25,8 +25,8 @@ IdVector<ValueId, bool> dependents(const Fusion& segment, ValueId input) {
 }
 
 // Returns whether the kernel reads the input only after the reductions, once for each index along
-// the kept axes. This is the case if no reduction, and no output with all axes, depends on the
-// input. `depends` is the result of dependents().
+// the kept axes. This is the case if no reduction, and no output that is stored in the loop
+// (StoredIn), depends on the input. `depends` is the result of dependents().
 bool isReadAfterReductions(const Fusion& segment, const Analysis& analysis,
                            const IdVector<ValueId, bool>& depends) {
   for (const Expression& expr : segment.exprs()) {
@@ -40,8 +40,8 @@ bool isReadAfterReductions(const Fusion& segment, const Analysis& analysis,
 
 // Returns whether the kernel may read the input after it has stored output `output`, although the
 // output has the axes of the input. There are two cases:
-// - The input has a reduced axis, and another output is stored after the reductions and depends on
-//   the input without a reduction in between.
+// - The input has all axes of the space, and another output is stored after the reductions and
+//   depends on the input without a reduction in between.
 // - The segment has reductions, and only other outputs depend on the input. Such outputs may be
 //   stored by a later launch (codegen/families/sweeps.h). Outputs that depend on the same input are
 //   stored by the same launch.

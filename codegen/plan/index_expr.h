@@ -32,7 +32,7 @@ class IndexExpr {
   const IndexExpr& lhs() const;
   const IndexExpr& rhs() const;
   int64_t lo() const;
-  int64_t hi() const;  // saturates at the largest int64
+  int64_t hi() const;  // lo() and hi() saturate at the largest int64
 
   std::string str() const;  // text that is valid in C++ and CUDA, such as `(k / n1) * s0 + r`
 

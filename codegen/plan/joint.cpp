@@ -51,7 +51,7 @@ class JointFinder {
   }
 
   // Returns the expression that defines the value, if it is a pointwise f32 op with this text.
-  // Otherwise returns nullptr.
+  // Otherwise returns nullptr. Looks through broadcasts, expands and sets of the value.
   const Expression* pointwise(ValueId id, std::string_view text) const {
     const ExprId definition = segment_.value(withoutBroadcast(id)).definition;
     if (definition == kNoExpr) return nullptr;

@@ -13,9 +13,9 @@
 
 namespace heddle::codegen {
 
-// The layout and the bytes of the argument struct of one entry point (LaunchStage::args). The
-// kernel text declares the same struct and asserts its size. Every field takes 8 bytes: a pointer,
-// an i64, an f64 or a bool.
+// The layout and the bytes of the argument struct of one entry point (LaunchStage::args), or of one
+// part of a shared launch (codegen/families/shared_launch.h). The kernel text declares the same
+// struct and asserts its size. Every field takes 8 bytes: a pointer, an i64, an f64 or a bool.
 class ArgumentLayout {
  public:
   struct Field {
@@ -79,8 +79,9 @@ struct Access {
   // CUDA: hasAlignedItems() (codegen/plan/argument_value.h). The kernel may then load items as
   // vectors.
   bool aligned_items = false;
-  // true: no axis has the stride 0, so each element belongs to one position in the space. A kernel
-  // that passes over the space once then does not need the cache line of an element again.
+  // true: no axis has the stride 0. Unless the strides overlap, each element then belongs to one
+  // position in the space. A kernel that passes over the space once then needs the element only
+  // once.
   bool once = false;
 };
 

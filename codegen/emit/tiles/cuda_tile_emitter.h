@@ -92,7 +92,9 @@ class CudaTileEmitter {
 
   void writeBundleRoles();
 
-  // Opens the loop over the rows of this thread, and writes the loads that precede the row.
+  // For a program with column sums: declares the sums, writes the loads that precede the first row,
+  // and opens the loop over the groups of rows that the block processes. openRow() describes a
+  // group.
   void openColumns();
   void openRow(const std::string& group);
   std::vector<LoadTile> loadsAt(LoadTile::When when) const;
@@ -125,7 +127,7 @@ class CudaTileEmitter {
   // reads the tiles in shared memory that the body `reads` needs, and executes the text that body()
   // writes. In the text, `u` is the number of the vector, and element i belongs to the row if i <
   // `count`. If rows are shifted (RowLayout::shifted), i must also be at least `first`. A shifted
-  // row has only two incomplete vectors, so the text has a second version without masks for
+  // row has at most two incomplete vectors, so the text has a second version without masks for
   // complete vectors.
   template <class Write>
   void writeVectors(const std::vector<LoadTile>& loads, const Body& reads, Write&& body) {
@@ -141,8 +143,8 @@ class CudaTileEmitter {
       writeIncomplete(loads, reads, body);
       out_.close();
     } else {
-      // Only the last vector of a thread may be after the end of the row, so the other vectors need
-      // no comparison.
+      // Outside of a LoopOverRow, only the last vector of a thread may be after the end of the row,
+      // so the other vectors need no comparison.
       out_.open(in_loop_       ? "if (reduced < row_end) {"
                 : layout_.full ? "if (active) {"
                                : fmt::format("if ((active && u + 1 < {}) || reduced < row_end) {{",
@@ -234,8 +236,8 @@ class CudaTileEmitter {
   }
 
   // Opens the loop over the lanes of a vector. With `masked`, the loop skips lanes outside of the
-  // row. A map that reads no memory needs no mask, because nothing reads its results in these
-  // lanes.
+  // row. A map needs no mask if it does not read memory at computed indices (readsMemory()) and
+  // adds to no column sums: nothing uses its results in these lanes.
   void openLanes(bool masked) {
     out_.line("#pragma unroll");
     out_.open(fmt::format("for (int lane = 0; lane < {}; ++lane) {{", layout_.vector));

@@ -1,6 +1,7 @@
 // Writes the C++ text of a tile program with bundles of rows (RowLayout::bundled), statement by
 // statement. One thread computes one bundle after another. A tile is an array, which stays in the
-// cache. In the array, the elements at the same index of all rows of the bundle are neighbours.
+// cache. Exception: the tiles of MapTiles::loads and ReduceTiles::loads are read from the tensor.
+// In the array, the elements at the same index of all rows of the bundle are neighbours.
 #include <set>
 
 #include "codegen/emit/accumulator_text.h"
@@ -71,8 +72,8 @@ class CppBundleEmitter {
     out_.open("for (Index i = 0; i < count; ++i) {");
   }
 
-  // Writes the pointer to lane 0 of the current vector. If `per_row` is true, writes the pointer to
-  // the bundle's first value per row.
+  // Writes the pointer to lane 0 of the current vector. If `per_row` is true, the tensor has one
+  // element per row, and the pointer points to the element of the bundle's first row.
   void writePointer(int tensor, bool per_row) {
     const Access& access = frame_.access(tensor);
     const IndexExpr offset =

@@ -40,7 +40,7 @@ void CudaTileEmitter::writeHeldVectors(const std::function<void()>& vector) {
   out_.close();
 }
 
-// Returns whether a load of a bundle uses the fast functions for unaligned vectors
+// Returns whether a load of a bundle uses the fast function for unaligned vectors
 // (hd::loadPairs()).
 bool CudaTileEmitter::loadsPairs(const LoadTile& load) const {
   const Access& access = frame_.access(load.tensor);
@@ -48,9 +48,9 @@ bool CudaTileEmitter::loadsPairs(const LoadTile& load) const {
          layout_.vector >= 4 && sizeOf(access.dtype) == 2;
 }
 
-// Calls write() to write the load of each vector of a tile. If the vectors are unaligned, the text
-// has a second version for complete vectors, which has no branches. A thread can then begin several
-// loads before it waits for the first one.
+// Calls write() to write the load of each vector of a tile. If the loads use hd::loadPairs() and a
+// vector may be incomplete, the text has a second version for complete vectors, which has no
+// branches. A thread can then begin several loads before it waits for the first one.
 void CudaTileEmitter::loadBundle(const LoadTile& load, const std::function<void()>& write) {
   if (!loadsPairs(load) || layout_.exact) return writeVectors({}, {}, write);
   out_.open(fmt::format("if (count == {}) {{", layout_.vector));

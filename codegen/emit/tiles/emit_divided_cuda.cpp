@@ -59,9 +59,9 @@ void CudaTileEmitter::openItem() {
 void CudaTileEmitter::writeSweep(int sweep) {
   is_last_sweep_ = sweep + 1 == layout_.divided.sweeps;
   out_.open(fmt::format("if (sweep == {}) {{", sweep));
-  // Only the second of two sweeps over rows that are not shifted loads early. In other programs,
-  // early loads would need too many registers: for the masks of shifted rows, or for the states of
-  // several sweeps.
+  // Early loads are written only for the second sweep of a program with two sweeps whose rows are
+  // not shifted. In other programs, early loads would need too many registers: for the masks of
+  // shifted rows, or for the states of several sweeps.
   if (sweep == 1 && layout_.divided.sweeps == 2 && !layout_.shifted) loadEarly(sweep);
   int at = 0;
   for (const Statement& statement : program_.statements) {
@@ -80,8 +80,9 @@ void CudaTileEmitter::writeSweep(int sweep) {
   out_.close();
 }
 
-// Writes the first loads of the loop of a sweep. The threads then wait for these loads and for
-// other blocks at the same time.
+// Writes the loads of the first iteration of the loop of a sweep (LoopOverRow) before the text that
+// waits for other blocks. The threads then wait for the loads and for the other blocks at the same
+// time.
 void CudaTileEmitter::loadEarly(int sweep) {
   int at = 0;
   for (const Statement& statement : program_.statements) {
@@ -108,8 +109,9 @@ void CudaTileEmitter::loadEarly(const LoadTile& load) {
   early_.insert(load.tile);
 }
 
-// Writes the loads of all vectors of a thread. If loadEarly() has written the loads of the first
-// part of the row, the text skips them in this part.
+// Writes the loads of all vectors of a thread in one iteration of the loop of a sweep
+// (LoopOverRow). If loadEarly() has written the loads of the first iteration, the text skips them
+// there.
 void CudaTileEmitter::loadTogether(const std::vector<LoadTile>& loads) {
   for (const LoadTile& load : loads) {
     if (!early_.contains(load.tile)) {
@@ -136,7 +138,8 @@ void CudaTileEmitter::writeEarlier(const Statement& statement) {
   std::visit(again, statement);
 }
 
-// Writes text that combines the states of all parts of the row. Thread i begins with part i.
+// Writes text that combines the states that an earlier sweep has stored for all parts of the row.
+// Thread i begins with part i.
 void CudaTileEmitter::fetch(const CombineParts& combine) {
   for (AccumulatorId a : combine.accumulators) {
     const Accumulator& acc = accumulator(a);
@@ -159,11 +162,11 @@ void CudaTileEmitter::publish(const CombineParts& combine) {
   }
 }
 
-// Writes the variable `is_last`. It is true in thread 0 of one item per row. Among the items of the
-// last sweep, this item is the last one to read the inputs with one element per row. This item
-// stores the outputs with one element per row, because such an output may have the memory of such
-// an input. The barrier of CombineParts ensures that all threads of this block have read their
-// tiles per row.
+// If the program has outputs with one element per row, writes the variable `is_last`. It is true in
+// thread 0 of one item per row. Among the items of the last sweep, this item is the last one to
+// read the inputs with one element per row. This item stores the outputs with one element per row,
+// because such an output may have the memory of such an input. The barrier of CombineParts ensures
+// that all threads of this block have read their tiles per row.
 void CudaTileEmitter::findLastItem() {
   const bool stores = std::any_of(
       program_.statements.begin(), program_.statements.end(), [](const Statement& statement) {

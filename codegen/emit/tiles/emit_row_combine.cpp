@@ -51,7 +51,8 @@ void RowCombiner::threads(const std::vector<AccumulatorId>& accumulators) {
 
 // The threads of a warp that share a bundle combine their states first. Each warp then stores its
 // states as one part in shared memory. If no two threads of a warp share a bundle, each thread
-// stores its states as one part. One thread per row combines the parts.
+// stores its states as one part. Then one thread per row of the block combines the parts of this
+// row.
 void RowCombiner::bundles(const std::vector<AccumulatorId>& accumulators) {
   const int width = layout_.rows * layout_.vector;  // rows of the block
   const int block = layout_.rows * layout_.threads;

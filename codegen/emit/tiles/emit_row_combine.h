@@ -12,14 +12,16 @@ namespace heddle::codegen {
 // (codegen/tile/program.h). A *part* is a state that combines some of the thread's elements.
 // - In a bundle, there is one part per row of the bundle.
 // - If the elements of a vector are added together (addsTogether()), there is one part.
-// - Otherwise, lane i of a vector belongs to part i % parts. Four parts suffice, because an
-//   addition takes four cycles. More parts would cost registers and additions.
+// - Otherwise, there are at most four parts, and lane i of a vector belongs to part i % parts. Four
+//   parts suffice, because an addition takes four cycles. More parts would cost registers and
+//   additions.
 int32_t lanePartsOf(const Accumulator& accumulator, const RowLayout& layout);
 
 // Writes the CUDA text that combines the parts of accumulators. When this text begins, each thread
 // of a row has its parts in the arrays `acc0`, `acc1`, ... At the end, element 0 of each array is
-// the final state of the row, in every thread of the row. In a bundle, element i is the final state
-// of row i of the bundle. The order is fixed: lanes, threads of a warp, warps.
+// the state of the row (in divided rows: of the part of the row), in every thread of the row. In a
+// bundle, element i is the state of row i of the bundle. The order is fixed: lanes, threads of a
+// warp, warps.
 class RowCombiner {
  public:
   RowCombiner(TextWriter& out, const RowLayout& layout,

@@ -36,7 +36,7 @@ class CppSquareEmitter {
                           kSquareEdge));
     out_.line("const Index work_end = hd::smaller(tile_end * items_per_tile, squares);");
     for (const Statement& statement : program_.statements) {
-      // Exchanged tiles are arrays. MapTiles keeps all other values in variables.
+      // Exchanged tiles are arrays. The text of a map reads all other tensors directly.
       if (const auto* load = std::get_if<ExchangeTile>(&statement)) declareArray(load->tile);
       if (const auto* store = std::get_if<StoreExchanged>(&statement)) declareArray(store->tile);
     }
@@ -99,8 +99,8 @@ class CppSquareEmitter {
     out_.close();
   }
 
-  // Writes the pointers to the first elements of the current row, for all tensors that a body
-  // accesses.
+  // Writes the pointers to the first elements of the square's current row, for all tensors that a
+  // body accesses in memory. Exchanged tiles are arrays and need no pointer.
   void writePointers(const Body& body) {
     std::set<int> tensors;
     for (const Node& node : body.nodes) {

@@ -38,7 +38,7 @@ class CppTileEmitter {
     writeCoordinates(out_, frame_.kept);
     const std::vector<Statement>& statements = program_.statements;
     for (size_t i = 0; i < statements.size(); ++i) {
-      // A map and the reduction after it share one loop. No other pair of statements does.
+      // A map along the row shares its loop with a reduction directly after it. No other pair does.
       const auto* map = std::get_if<MapTiles>(&statements[i]);
       const bool is_last = i + 1 == statements.size();
       const auto* reduce = is_last ? nullptr : std::get_if<ReduceTiles>(&statements[i + 1]);
@@ -112,8 +112,8 @@ class CppTileEmitter {
                           (access.kept_offset + access.reduced_offset).str()));
   }
 
-  // Writes the pointers to lane 0 of the current item, for all tensors that a body accesses and
-  // that are not in `written`.
+  // Writes the pointers to lane 0 of the current item, for all tensors along the row that a body
+  // accesses and that are not in `written`.
   void writePointers(const Body& body, std::set<int>& written) {
     for (const Node& node : body.nodes) {
       if (node.kind != Node::Kind::Load || tile(TileId(node.index)).per_row) continue;
@@ -203,8 +203,8 @@ class CppTileEmitter {
   //   this one. If it does not, the prefetch is useless but harmless.
   // - the block of this row, in tensors that maps along the row store, if this map stores nothing
   //   and the stores are not streamed.
-  // The kernel prefetches nothing if a row consists of several short pieces, for example of the
-  // channels of a group of an NHWC image. Each prefetch would fetch far more than a piece.
+  // The kernel prefetches nothing if the lane axis is short. A row may then consist of many pieces
+  // (the channels of a group of an NHWC image), and a prefetch would fetch far more than one piece.
   void writePrefetches(const Body& body) {
     std::set<int> tensors;
     for (const Node& node : body.nodes) {

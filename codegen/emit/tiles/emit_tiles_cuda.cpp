@@ -8,9 +8,9 @@
 namespace heddle::codegen {
 
 // Writes the shift of the row: the number of elements between the aligned address before the row
-// and the row (RowLayout::shifted). All vectorized accesses use the shift of the first tensor that
-// has a different row for each index along the kept axes. If the row of another tensor has another
-// shift, the kernel accesses this row element by element.
+// and the row (RowLayout::shifted). All vectorized accesses use the shift of the first vectorized
+// tensor that changes along a kept axis. If the row of another tensor has another shift, the kernel
+// accesses this row element by element.
 void CudaTileEmitter::writeShift() {
   std::string shift;
   for (const Access& access : frame_.accesses) {
@@ -120,9 +120,9 @@ void CudaTileEmitter::forColumns(const std::string& statement) {
 }
 
 // Returns whether a barrier must follow each row, because the next row uses the same shared memory
-// for the parts of accumulators. If a row has several CombineParts, it needs no barrier after it.
-// The barrier of another CombineParts then lies between the reads of the parts and the next stores
-// to them.
+// for the parts of accumulators. With several CombineParts per row, this barrier is not needed:
+// each CombineParts has its own memory and its own barrier, so a barrier of another one lies
+// between the reads of this memory and the next stores to it.
 bool CudaTileEmitter::needsBarrierAfterRow() const {
   const auto& all = program_.statements;
   const auto combines = std::count_if(all.begin(), all.end(), [](const Statement& statement) {
@@ -224,8 +224,8 @@ void CudaTileEmitter::reduceLanes(const ReduceTiles& reduce) {
                             neutral(a)));
     }
   }
-  // The loop over a bundle needs no mask unless the body reads memory: no store reads the
-  // accumulators of lanes outside of the tensor.
+  // The loop over a bundle needs no mask unless the body reads memory at computed indices: no store
+  // reads the accumulators of lanes outside of the tensor.
   openLanes(!layout_.bundled || readsMemory(reduce.body));
   writeNodes(out_, reduce.body, frame_, leaves(), prefix);
   for (AccumulatorId a : reduce.accumulators) {
