@@ -75,9 +75,10 @@ int64_t SegmentPlanner::decide(const Operands& operands, KernelNumbers& numbers)
 
 int64_t SegmentPlanner::decidePart(const Operands& operands, Part& part,
                                    KernelNumbers& numbers) const {
-  std::vector<const TensorDesc*> inputs;
-  std::vector<const TensorDesc*> outputs;
-  std::vector<int32_t> alignments;
+  DescList::Pointers inputs;
+  DescList::Pointers outputs;
+  std::vector<int32_t>& alignments = part.alignments;
+  alignments.clear();
   const size_t input_count = operands.inputs.size();
   for (int operand : part.operands) {
     const size_t i = operand;

@@ -77,6 +77,7 @@ class SegmentPlanner {
     PiecePlanner planner;
     std::vector<int> operands;  // operands of the segment that the part has (SegmentPart::operands)
     PartSizes sizes;
+    std::vector<int32_t> alignments = {};  // working memory of decidePart()
   };
 
   // Appends the numbers of the kernel to `numbers`. Returns the bytes of the workspace.

@@ -29,6 +29,8 @@ class ImageBytes {
     users_.erase(users);
   }
   int64_t total() const { return total_; }
+  // Returns the number of texts that were added with this image and not removed.
+  int64_t users(const Image& image) const { return users_.at(image.get()); }
 
  private:
   std::map<const KernelImage*, int64_t> users_;  // number of texts per image

@@ -150,13 +150,13 @@ struct ImageCache::Impl {
   }
 
   // Drops the least recently used images until the rest fits. Keeps images that callers hold,
-  // because dropping them would free no memory. Also keeps images that several sources share
-  // (compileGroup()).
+  // because dropping them would free no memory. Several sources may share an image.
   void dropOldest() {
     if (bytes.total() <= most_bytes) return;
     std::vector<std::pair<int64_t, const std::string*>> unused;
     for (const auto& [text, held] : images) {
-      if (held.image && held.image.use_count() == 1) unused.push_back({held.last_use, &text});
+      if (!held.image || held.image.use_count() > bytes.users(held.image)) continue;
+      unused.push_back({held.last_use, &text});
     }
     std::sort(unused.begin(), unused.end());
     for (const auto& [last_use, text] : unused) {

@@ -28,8 +28,9 @@ namespace heddle::codegen {
 // - If the files in the folder exceed `max_bytes`, the cache removes the least recently used
 //   images.
 // - The cache holds images in memory. If they exceed `memory_bytes`, the cache drops images that no
-//   caller holds, least recently used first. It keeps images that several sources share. It reads a
-//   dropped image from the folder when a caller needs it again.
+//   caller holds, least recently used first. The memory of an image that several sources share is
+//   freed when the image is dropped for all of them. The cache reads a dropped image from the folder
+//   when a caller needs it again.
 // - If several threads of a process request an image at the same time, one of them compiles the
 //   source, and the others wait.
 //

@@ -82,23 +82,25 @@ std::optional<Axes> axesOf(const Space& space) {
 
 // Makes the axes of the square the last ones: first Axes::row, then Axes::column.
 Space withSquareInside(const Space& space, const Axes& axes) {
-  std::vector<size_t> order;
+  AxisPositions order;
   for (size_t axis = 0; axis < space.extents.size(); ++axis) {
     if (axis != axes.column && axis != axes.row) order.push_back(axis);
   }
   order.push_back(axes.row);
   order.push_back(axes.column);
   Space moved = space;
-  std::vector<int> position(order.size());
+  AxisPositions position(order.size());
   for (size_t i = 0; i < order.size(); ++i) {
-    position[order[i]] = static_cast<int>(i);
+    position[order[i]] = i;
     moved.extents[i] = space.extents[order[i]];
     for (size_t t = 0; t < space.tensors.size(); ++t) {
       moved.tensors[t].strides[i] = space.tensors[t].strides[order[i]];
     }
   }
   for (SpaceCoordinate& coordinate : moved.coordinates) {
-    if (coordinate.axis >= 0) coordinate.axis = position[static_cast<size_t>(coordinate.axis)];
+    if (coordinate.axis >= 0) {
+      coordinate.axis = static_cast<int>(position[static_cast<size_t>(coordinate.axis)]);
+    }
   }
   return moved;
 }

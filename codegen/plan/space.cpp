@@ -132,9 +132,6 @@ SpaceTensor layOut(const Analysis& analysis, ValueId id, const TensorDesc& desc,
   return tensor;
 }
 
-// Indices of axes of a space.
-using AxisPositions = boost::container::small_vector<size_t, 6>;
-
 // Returns whether axis `a` should be inside of axis `b`. Each tensor with both axes votes for the
 // axis along which it has the smaller stride. The weight of the vote is the number of its bytes.
 bool belongsInside(const Space& space, size_t a, size_t b) {
@@ -255,7 +252,7 @@ AxisExtents axisExtents(const Fusion& segment, const Analysis& analysis, DescLis
                         DescList outputs, const RunSizes& run) {
   HEDDLE_CHECK(
       inputs.size() == segment.inputs().size() && outputs.size() == segment.outputs().size(),
-      "planKernel got {} inputs and {} outputs for a segment with {} and {}", inputs.size(),
+      "a kernel got {} inputs and {} outputs, but its segment has {} and {}", inputs.size(),
       outputs.size(), segment.inputs().size(), segment.outputs().size());
   const std::vector<ValueId>& values = analysis.generated;
   HEDDLE_CHECK(values.size() == run.generated.size(),

@@ -14,6 +14,8 @@ namespace heddle::codegen {
 // One number per axis. A kernel is planned in about a microsecond, so the list allocates no memory
 // if there are few axes.
 using AxisNumbers = boost::container::small_vector<int64_t, 6>;
+// Indices of axes of a space.
+using AxisPositions = boost::container::small_vector<size_t, 6>;
 
 // A tensor as the loops of one kernel access it, with one stride per axis of the iteration space.
 // If the tensor does not have an axis of the space, its stride along this axis is 0.

@@ -175,10 +175,13 @@ class RaceChecker {
   // Adds `mine`, and removes the accesses that became redundant. An access is redundant if every
   // later access that races with it also races with `mine`.
   void remember(RaceBuffer& buffer, const RaceAccess& mine, const VectorClock& clock) {
-    std::erase_if(buffer.accesses, [&](const RaceAccess& other) {
+    const auto is_covered = [&](const RaceAccess& other) {
       return other.happensBefore(clock) && mine.begin <= other.begin && other.end <= mine.end &&
              (mine.write || !other.write);
-    });
+    };
+    buffer.accesses.erase(
+        std::remove_if(buffer.accesses.begin(), buffer.accesses.end(), is_covered),
+        buffer.accesses.end());
     buffer.accesses.push_back(mine);
   }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <boost/container/small_vector.hpp>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -31,7 +32,7 @@ struct RaceAccess {
 struct RaceBuffer {
   int32_t allocated = -1;  // the step that allocates the buffer, or 0 for an input; -1: not yet
   int32_t freed = -1;      // the step that frees the buffer; -1: not freed yet
-  std::vector<RaceAccess> accesses;
+  boost::container::small_vector<RaceAccess, 4> accesses;
 };
 
 // What the race checker (host/verify/check_races.cpp) knows at one point of an unrolled program

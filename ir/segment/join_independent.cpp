@@ -353,7 +353,7 @@ std::string_view text(Apart why) {
     case Apart::Memory:
       return "too many values would be in memory at the same time";
     case Apart::Full:
-      return "the launch has as many parts as it may have, or parts with different bodies";
+      return "the launch has as many parts as it may have, or as many different bodies";
   }
   return {};
 }

@@ -1,11 +1,15 @@
 #include "codegen/compile/image_cache.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <memory>
+#include <set>
 #include <thread>
 
 #include "codegen/compile/child_process.h"
@@ -81,6 +85,27 @@ TEST(ImageCache, UnusedImagesLeaveMemory) {
   EXPECT_TRUE(c.expired());
   get("b");
   EXPECT_EQ(compiler.count, 4) << "b came from the folder again";
+}
+
+TEST(ImageCache, ImagesOfSeveralSourcesLeaveMemory) {
+  TempFolder folder;
+  FakeCompiler compiler;
+  compiler.most = 16;
+  ImageCache cache(folder.path(), 1 << 30, 1);
+  std::deque<KernelSource> sources;
+  std::vector<const KernelSource*> pointers;
+  for (int i = 0; i < 64; ++i) {
+    pointers.push_back(&sources.emplace_back(source(fmt::format("{} ", i))));
+  }
+  std::vector<std::weak_ptr<const KernelImage>> images;
+  {
+    const auto held = cache.get(pointers, compiler);
+    const std::set<std::shared_ptr<const KernelImage>> different(held.begin(), held.end());
+    EXPECT_LT(different.size(), 64U);
+    images.assign(held.begin(), held.end());
+  }
+  cache.get(source("one more"), compiler);
+  for (const auto& image : images) EXPECT_TRUE(image.expired());
 }
 
 // Returns the text of the UserError that the cache throws if the compiler returns `image` for
