@@ -46,7 +46,8 @@ struct RunOptions {
   //   matrix products, copies to the host, and some views, such as reshapes. If no instruction
   //   needs it, the tensor may have any memory order, and gaps.
   // In all other cases, the run copies the output to the tensor at the end. run() throws UserError
-  // if a tensor breaks one of these rules:
+  // if one of these rules is broken:
+  // - There are no more entries than outputs.
   // - The tensor has the dtype and the sizes of the output on this rank.
   // - The address is a multiple of the element size, and axes of several elements have positive
   //   strides.
@@ -208,7 +209,7 @@ class Executable {
     int64_t kernel_texts = 0;      // number of kernel texts that were generated
     int64_t kernels_reused = 0;    // number of kernels that were found without generating a text
     int64_t kernels_compiled = 0;  // number of texts that were compiled
-    int64_t kernels_loaded = 0;    // number of texts whose image was on disk or in the image cache
+    int64_t kernels_loaded = 0;    // number of texts whose image the image cache had already
     int64_t kernels_unloaded = 0;  // number of texts whose kernels were unloaded (CacheLimits)
     int64_t kernel_bytes = 0;      // bytes of the images and texts of the kernels that are loaded
     double compile_seconds = 0;    // time spent on compiling or reading images, in seconds
