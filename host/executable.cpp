@@ -66,7 +66,8 @@ Executable::Impl::Impl(Program p, const Context& context, const ExecutableOption
     if (output_names.empty()) {
       for (SlotId output : inlined.outputs) output_names.push_back(inlined.slots[output].name);
     }
-    // This must precede checkAgreement(), so that errors on all ranks can name instructions.
+    // nameInstructions() must precede checkAgreement(), so that errors on all ranks can name
+    // instructions.
     if (monitor != nullptr) nameInstructions();
     std::lock_guard lock(order->running);
     const int64_t number = order->executables++;

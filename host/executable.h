@@ -46,14 +46,15 @@ struct RunOptions {
   //   matrix products, copies to the host, and some views, such as reshapes. If no instruction
   //   needs it, the tensor may have any memory order, and gaps.
   // In all other cases, the run copies the output to the tensor at the end. run() throws UserError
-  // if a tensor breaks one of these rules:
+  // if one of these rules is broken:
+  // - There are no more entries than outputs.
   // - The tensor has the dtype and the sizes of the output on this rank.
   // - The address is a multiple of the element size, and axes of several elements have positive
   //   strides.
   // - No two of these tensors overlap.
   // - A tensor that the program writes directly overlaps no input.
   // - No tensor overlaps an input that the run writes.
-  // - No tensor is in host memory.
+  // - No tensor is in host memory or in the memory of another GPU.
   // - The elements of a tensor do not overlap each other.
   // - If a descriptor gives unsharded sizes, they are those of the output.
   // - If the user requires a memory order of the output (Layout::required), the tensor has it.
@@ -64,6 +65,7 @@ struct RunOptions {
   // the run fails. If the run stores an output there, the output keeps the owner of the
   // donated tensor alive, and Outputs::aliased() names the input. In a job of several ranks, all
   // ranks must donate the same inputs. run() throws UserError in these cases:
+  // - A position is not that of an input.
   // - A donated input is a scalar, is in host memory, or is not allocated as inputDesc() says
   //   (host/tensor.h).
   // - An input is donated twice.
@@ -82,9 +84,8 @@ struct ExecutableOptions {
   // chooses sizes.
   std::optional<SizeBindings> verified_sizes = {};
   // true: every run counts the elements that are NaN or infinite, in all float tensors and scalars
-  // that its instructions read and write: kernels, library calls, copies, collectives, sends and
-  // receives. The environment variable HEDDLE_CHECK_NUMERICS=1 does the same for all Executables of
-  // the process.
+  // that its kernels, library calls, copies, collectives, sends and receives read and write. The
+  // environment variable HEDDLE_CHECK_NUMERICS=1 does the same for all Executables of the process.
   // Report: Outputs::numerics() returns it. When heddle finds that the run has ended, it also
   //         prints the report to stderr, unless the previous run of this Executable had an equal
   //         report. The run does not fail.
@@ -118,11 +119,12 @@ struct ExecutableOptions {
 // Caching:  a plan is the program bound to the device and to the shapes of a run. The shapes
 //           are the dtypes, sizes, strides and alignments of the inputs and preallocated tensors,
 //           the choice of donated inputs, and the values of inputs that decide sizes. A run with
-//           the shapes of a cached plan compiles nothing and creates no event. It allocates no heap
-//           memory once the Outputs of earlier runs, and the Tensors taken from them, are
-//           destroyed. Exceptions: the instructions Check and Print allocate, and so does the
-//           reference evaluator, which runs kernels if there is no C++ compiler. A device may
-//           allocate too, for example if the queue of a stream grows.
+//           the shapes of a cached plan compiles nothing. It also creates no event and allocates no
+//           heap memory, if earlier runs have completed and their Outputs, and the Tensors taken
+//           from them, are destroyed. Exceptions: a run with a profile or with check_numerics
+//           allocates. So do the instructions Check and Print, and the reference evaluator, which
+//           runs kernels if there is no C++ compiler. A device may allocate too, for example if the
+//           queue of a stream grows.
 // NCCL:     the first run with new sizes waits until every rank has begun it. The ranks then
 //           compare the communication operations that they will enqueue. If two ranks differ, both
 //           throw UserError, and the job fails.
@@ -171,16 +173,16 @@ class Executable {
   struct Stats {
     int64_t programs = 1;  // number of programs that exist now; an Executable has one
     int64_t plans = 0;     // number of plans created so far
-    // `plan_hits` is the number of calls of run(), prepare() and prepareRun() that found their plan
-    // in a cache. Runs of a PreparedRun do not count. A call that finds no plan creates one
-    // (`plans`), or waits for another thread that is creating it. `plan_evictions` is the number of
-    // plans that a program dropped because its cache was full (CacheLimits).
+    // `plan_hits` is the number of calls of run(), prepareRun() and FusionExecutor::prepare() that
+    // found their plan in a cache. Runs of a PreparedRun do not count. A call that finds no plan
+    // creates one (`plans`), or waits for another thread that is creating it. `plan_evictions` is
+    // the number of plans that a program dropped because its cache was full (CacheLimits).
     int64_t plan_hits = 0;
     int64_t plan_evictions = 0;
     // FusionExecutor only. `program_hits` is the number of calls that found no plan in the table of
-    // all plans, but found their program. Calls of program() and kernelText() use no plan, and
-    // count if they find their program. `program_evictions` is the number of programs that were
-    // dropped because the cache was full.
+    // the plans of all programs (CacheLimits::plans), but found their program. Calls of program()
+    // and kernelText() use no plan, and count if they find their program. `program_evictions` is
+    // the number of programs that were dropped because the cache was full.
     int64_t program_hits = 0;
     int64_t program_evictions = 0;
     // FusionExecutor only. `segmentations` is the number of times that all ops of the fusion were
@@ -207,7 +209,7 @@ class Executable {
     int64_t kernel_texts = 0;      // number of kernel texts that were generated
     int64_t kernels_reused = 0;    // number of kernels that were found without generating a text
     int64_t kernels_compiled = 0;  // number of texts that were compiled
-    int64_t kernels_loaded = 0;    // number of texts whose image was on disk or in the image cache
+    int64_t kernels_loaded = 0;    // number of texts whose image the image cache had already
     int64_t kernels_unloaded = 0;  // number of texts whose kernels were unloaded (CacheLimits)
     int64_t kernel_bytes = 0;      // bytes of the images and texts of the kernels that are loaded
     double compile_seconds = 0;    // time spent on compiling or reading images, in seconds

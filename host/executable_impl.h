@@ -40,8 +40,9 @@ struct Executable::Impl {
                                       const RunOptions& run_options);
 
   void makeCommunicators();
-  // Locks RunOrder::running if the program communicates. If the run has no plan yet, first compiles
-  // its kernels, so that no other run waits for the compiler.
+  // Locks RunOrder::running if the program communicates. If such a run has no plan yet, the
+  // function first compiles its kernels, so that no other run waits for the compiler. Does nothing
+  // if the program does not communicate.
   std::unique_lock<std::mutex> lockOrder(const std::vector<Argument>& inputs,
                                          const RunOptions& run_options, bool has_plan);
   // Finds or creates the plan of a run. The caller holds the lock of lockOrder().
@@ -49,7 +50,7 @@ struct Executable::Impl {
                                       const RunOptions& run_options);
   // Returns whether run() would find its plan. Does not count as a use of the plan.
   bool hasPlan(const std::vector<Argument>& inputs, const RunOptions& run_options);
-  // Returns the cached plan of a run, or nullptr.
+  // Returns the cached plan of a run and counts it in plan_hits, or returns nullptr.
   std::shared_ptr<const Plan> cachedPlan(const std::vector<Argument>& inputs,
                                          const RunOptions& run_options);
   // issue() takes a RunState from `states`, calls issueWith(), and gives the state back.
@@ -125,7 +126,7 @@ struct PreparedRun::Impl {
   std::shared_ptr<const Plan> plan;
   std::vector<Argument> inputs;
   RunOptions options;
-  SizeInputs sizes;               // the inputs that decide sizes
+  SizeInputs sizes;               // the inputs that decide sizes or where slices begin
   std::vector<LateRange> ranges;  // the values of these inputs for which the plan is valid
   // The alignments in bytes of the addresses for which the plan was created.
   std::vector<int64_t> input_alignments;

@@ -17,13 +17,14 @@ class SharedStream;
 
 // Parts of an Executable that its creator passes to it, and that several Executables may share.
 // Only the code of heddle and its commands uses this struct, because users cannot create the parts.
-// If a member is nullptr, the Executable creates its own part.
+// If a member other than `monitor` is nullptr, the Executable creates its own part.
 struct ExecutableParts {
   // The stream of runs whose RunOptions::stream is nullptr (host/run/completion.h). Runs of
   // Executables that share it execute one after another.
   std::shared_ptr<SharedStream> stream = {};
   // Communicators (host/job/communicators.h). Executables that share them must use one World and
-  // one job monitor. Each Executable adds the missing communicators that its program needs.
+  // one job monitor. Each Executable adds the missing communicators that its program needs. In a
+  // job of one rank, an Executable ignores this member and creates its own communicators.
   std::shared_ptr<Communicators> communicators = {};
   // Kernels (host/plan/kernel_store.h). Executables that share them must use one device.
   std::shared_ptr<KernelStore> kernels = {};

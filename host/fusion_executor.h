@@ -34,19 +34,19 @@ class Preparation {
 //                1, how a reshape splits and merges axes, and whether a library computes an
 //                attention. Any other new size, for example a new batch size, only needs a new plan
 //                (see Executable).
-// Several ranks: the fusion is compiled for the sizes of the run. The sizes decide how tensors are
-//                resharded. In particular, a tensor is gathered if its sharded axis does not divide
-//                evenly among the ranks. The sizes also decide into how many chunks of rows a
-//                collective is split. For symbols in CompileOptions::passes.chunk_sizes, the sizes
-//                given there decide the number of chunks instead.
-// New sizes:     with several ranks, a run with new sizes lowers the fusion again, that is,
-//                translates it to a host program. Exception: each lowering records the size
+// Several ranks: a fusion with a mesh is compiled for the sizes of the run. The sizes decide how
+//                tensors are resharded. In particular, a tensor is gathered if its sharded axis
+//                does not divide evenly among the ranks. The sizes also decide into how many chunks
+//                of rows a collective is split. For symbols in CompileOptions::passes.chunk_sizes,
+//                the sizes given there decide the number of chunks instead.
+// New sizes:     with several ranks and a mesh, a run with new sizes lowers the fusion again, that
+//                is, translates it to a host program. Exception: each lowering records the size
 //                expressions that decided something, such as t % 4. If all of them have the same
-//                values again, the run uses the program of that lowering. Lowering takes
-//                milliseconds for a large fusion and needs no communication. Usually the result
-//                equals a cached program, which then only gets a new plan. Otherwise all ranks
-//                create a new Executable together. The result depends only on unsharded sizes.
-//                These are equal on all ranks, so all ranks make the same decision.
+//                values as in a recent lowering, the run uses the program of that lowering.
+//                Lowering takes milliseconds for a large fusion and needs no communication. Usually
+//                the result equals a cached program, which then only gets a new plan. Otherwise all
+//                ranks create a new Executable together. The result depends only on unsharded
+//                sizes. These are equal on all ranks, so all ranks make the same decision.
 // No mesh:       in a job of several ranks, a fusion without a mesh is lowered again only if new
 //                sizes change one of the three decisions above.
 // Cache:         CompileOptions::caches limits the numbers of programs and plans. When a cache is
@@ -57,9 +57,10 @@ class Preparation {
 //                created once. A communicating run compiles its kernels first. It then waits
 //                while another communicating run of this rank is issued, because all ranks must
 //                issue these runs in one order.
-// Shared:        all programs share the communicators, the job monitor and the kernels. A kernel
-//                that two programs or plans need is compiled once. Runs without RunOptions::stream
-//                share one stream.
+// Shared:        all programs share the kernels. A kernel that two programs or plans need is
+//                compiled once. In a job of several ranks, all programs also share the
+//                communicators and the job monitor. Runs without RunOptions::stream share one
+//                stream.
 class FusionExecutor {
  public:
   FusionExecutor(Fusion fusion, const Context& context, const CompileOptions& options = {});
@@ -93,11 +94,11 @@ class FusionExecutor {
   bool isPrepared(const std::vector<Argument>& shapes, const RunOptions& options = {}) const;
 
   // The next three functions describe a run with these shapes. program() returns its host program.
-  // segments() returns one line per segment. kernelText() returns the source of kernel number `i`
-  // of the kernels that this rank launches, in the order of their first launches. If no program
-  // fits, program() and kernelText() create it. kernelText() assumes aligned tensors with the
-  // strides of inputDescs(); a run with other tensors may use another variant of the kernel. In a
-  // job of several ranks, all ranks must call program() and kernelText() at the same position in
+  // segments() returns one line per segment. kernelText() returns the source of a kernel that this
+  // rank launches. `i` counts these kernels from 0, in the order of their first launches. If no
+  // program fits, program() and kernelText() create it. kernelText() assumes aligned tensors with
+  // the strides of inputDescs(); a run with other tensors may use another variant of the kernel. In
+  // a job of several ranks, all ranks must call program() and kernelText() at the same position in
   // their sequences of runs. All three functions throw UserError if the shapes do not fit the
   // fusion. kernelText() also throws it if there is no kernel `i`.
   std::shared_ptr<const Program> program(const std::vector<Argument>& shapes);
@@ -112,8 +113,9 @@ class FusionExecutor {
   // Returns, for each input, the descriptor of the block that this rank passes to run(): its sizes
   // and its preferred strides. The entry of a scalar is empty. A run also accepts different
   // strides, except for an input that a collective, a send or a receive reads or writes directly.
-  // `sizes` gives unsharded sizes, and values of inputs that decide sizes, as `%n`. A missing size
-  // takes its default (Fusion::size_defaults). A missing value takes the default of the input.
+  // `sizes` gives unsharded sizes. It also gives the values of inputs that decide sizes: the value
+  // of input %n under the key `%n`. A missing size takes its default (Fusion::size_defaults). A
+  // missing value takes the default of the input.
   // The call lowers the fusion, but does not communicate.
   // Throws UserError if `sizes` contains a symbol that no input of the fusion has, or if a symbol
   // has no value.

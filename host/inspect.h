@@ -24,7 +24,7 @@ struct KernelTexts {
 // Returns the texts of the kernels that rank `rank` launches. The list contains each kernel once,
 // in the order of the first launches. The tensors of the caller are assumed to be aligned. The
 // program must contain no Call instructions. Throws UserError if a size has no value or contradicts
-// another one.
+// another one, or if the program names an unknown candidate (Kernel::candidate).
 std::vector<KernelTexts> kernelTexts(const Program& program, const SizeBindings& sizes,
                                      int64_t rank, int64_t ranks, DeviceKind device);
 
@@ -35,9 +35,9 @@ std::vector<KernelTexts> kernelTexts(const Program& program, const SizeBindings&
 struct LaunchedKernel {
   const Kernel& kernel;
   codegen::Target target;
-  std::vector<TensorDesc> in;
+  std::vector<TensorDesc> in;  // empty descriptor: the kernel takes the input by value
   std::vector<TensorDesc> out;
-  std::vector<int32_t> alignments;
+  std::vector<int32_t> alignments;  // of `in`, then of `out`, in bytes
   codegen::RunSizes run;
   // Per input: the value, if the sizes of the run determine it and the kernel takes the input by
   // value. nullopt: a tensor in memory, or a scalar whose value only the run knows.
@@ -45,12 +45,13 @@ struct LaunchedKernel {
 
   std::vector<codegen::Candidate> candidates() const;
   // Returns the choice that the program makes (Kernel::candidate), or nullopt if it makes none.
+  // Throws UserError if there is no such candidate.
   std::optional<codegen::KernelChoice> choice() const;
 };
 
 // Calls visit(kernel) for the kernels that rank `rank` launches, in the order of their launches:
-// each kernel once (First), or each kernel once per different set of operands (All). The rules of
-// kernelTexts() apply.
+// each kernel once (First), or each kernel once per different combination of `in`, `out` and
+// `alignments` (All). The rules of kernelTexts() apply, except that candidates are not looked up.
 enum class Launches : uint8_t { First, All };
 void forEachLaunchedKernel(const Program& program, const SizeBindings& sizes, int64_t rank,
                            int64_t ranks, DeviceKind device, Launches launches,
@@ -59,8 +60,8 @@ void forEachLaunchedKernel(const Program& program, const SizeBindings& sizes, in
 // The candidates of one kernel of a program (codegen/bind/candidates.h), for the sizes of a run.
 struct KernelCandidates {
   struct Row {
-    std::string parameters;
-    size_t launches = 0;
+    std::string parameters;  // codegen::print() of the candidate's choice
+    size_t launches = 0;     // number of stages, each of which is one launch on the device
     int64_t workspace_bytes = 0;
   };
   std::string name;       // name of the kernel in the program

@@ -18,8 +18,9 @@ constexpr int64_t kWarps = kLibraryThreads / 32;
 // Argsort: the longest line of a result for which Sorter::select() is used.
 constexpr int64_t kMostChosen = kTile / 4;
 constexpr int64_t kDigits = 256;  // values of a digit of the radix sort
-// Largest number of elements and targets of a group of several lines. The lines of a group are
-// sorted together, so this limit bounds the workspace. A longer line forms a group of its own.
+// Limit of a group of several lines: the number of keys that the workspace holds for the group,
+// plus its number of targets. The lines of a group are sorted together, so this limit bounds the
+// workspace. A line that exceeds the limit forms a group of its own.
 constexpr int64_t kGroupElements = int64_t{1} << 25;
 
 // Returns the number of a dtype in hdl::Type, the enum of the kernels. Both enums list the dtypes
@@ -28,14 +29,14 @@ int64_t typeOf(DType dtype) { return static_cast<int64_t>(dtype); }
 
 bool isLong(DType dtype) { return sizeOf(dtype) == 8; }
 
-// Returns one past the highest bit in which the keys of two elements of the dtype can differ.
+// Returns a number of bits. The keys of two elements of the dtype differ only in bits below it.
 int keyBits(DType dtype) {
   if (isLong(dtype)) return 64;
   return !isFloat(dtype) && sizeOf(dtype) == 1 ? 8 : 32;
 }
 
-// Returns the lowest bit in which the keys of two elements of the dtype can differ. The 16 bits of
-// a bf16 or f16 are in the upper half of its key.
+// Returns the lowest bit that the sort must compare. The 16 bits of a bf16 or f16 are in the upper
+// half of its key. Keys with equal upper halves are equal.
 int firstKeyBit(DType dtype) { return dtype == DType::BF16 || dtype == DType::F16 ? 16 : 0; }
 
 // Splits the workspace into parts with 256-byte alignment. If `memory` is nullptr, only counts the
@@ -251,8 +252,8 @@ void Sorter::sortByDigits(LibraryLauncher& launcher) {
   launch(LibraryKernel::Keys32, blocks, args, launcher);
   // For each digit of 8 bits, three steps follow: count, scan, move. The first step counts the keys
   // of each chunk with each value of the digit. The counts of a line have the value as the outer
-  // axis and the chunk as the inner axis. Their running sums are therefore the positions to which
-  // the last step moves the keys.
+  // axis and the chunk as the inner axis. The running sum before a count is therefore the position
+  // in the line to which the last step moves the first of these keys.
   LibraryArgs counts;
   counts.out = args.counts;
   counts.in[0] = args.counts;

@@ -17,8 +17,8 @@ struct CudaModule {
   int (*deviceCount)(std::string& why);
   // Creates the device of one GPU. Throws UserError if there is no such GPU.
   std::unique_ptr<Device> (*makeDevice)(int ordinal);
-  // Creates a job of `size` ranks in this process. All ranks share GPU `device`. Each rank must
-  // have its own thread.
+  // Creates the Worlds of a job of `size` ranks in this process, one per rank. All ranks share GPU
+  // `device`. Each rank must use its World on its own thread.
   std::vector<std::unique_ptr<comm::World>> (*makeInProcessWorlds)(int size, int device);
   // Creates a function that reduces buffers in memory of GPU `device`. Its results equal those of
   // comm::reduceOnHost().

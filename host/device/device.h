@@ -59,7 +59,7 @@ class ErrorSink {
   // comes before the message, with its text if `instruction_texts` contains it. UserError remains
   // UserError, std::bad_alloc becomes UserError, and every other exception becomes InternalError.
   void rethrow(const std::vector<std::string>* instruction_texts = nullptr) const;
-  // Removes the stored error. Does not change `any_error`.
+  // Removes the stored error and makes failed() false. Does not change `any_error`.
   void clear();
 
  private:
@@ -91,9 +91,9 @@ struct Issue {
 class WorkObserver {
  public:
   virtual ~WorkObserver() = default;
-  // The device calls begin() before a piece of work and end() after it, even if it skips the work
-  // after an error. `communicates` says whether the work is a group of communication operations.
-  // The device passes the result of begin() to end() as `begun`.
+  // The device calls begin() before a piece of work and end() after it, even if the device skips
+  // the work because of an earlier error. `communicates` says whether the work is a group of
+  // communication operations. The device passes the result of begin() to end() as `begun`.
   virtual int64_t begin(const Issue& issue, bool communicates) noexcept = 0;
   virtual void end(const Issue& issue, bool communicates, int64_t begun) noexcept = 0;
 };
@@ -149,8 +149,9 @@ enum class Activation : uint8_t { None, Relu, GeluTanh };
 // Arithmetic: sums of f64 elements are accumulated in f64, sums of all other floats in f32. The
 //             bias and the activation are applied to the sum, which is then rounded once. Integers
 //             wrap. An element of a bool result is the OR of ANDs.
-// Gelu:       on CUDA, cuBLASLt computes gelu with an error of up to 2e-5 times the f32 sum. If
-//             c is f16 or bf16, cuBLASLt also rounds the sum before it applies gelu.
+// Exceptions: on CUDA, cuBLASLt computes gelu with an error of up to 2e-5 times the f32 sum. If
+//             c is f16 or bf16, cuBLASLt also rounds the sum before it applies gelu. For f8 on
+//             sm_90, tensor cores compute partial sums with fewer bits than f32 has.
 struct MatmulSpec {
   // The expected alignment of each operand in bytes: a power of two, at most 256. It follows from
   // the offset of the operand in its buffer, as if every buffer had 256-byte alignment. If a
@@ -170,7 +171,9 @@ struct MatmulSpec {
   Activation activation = Activation::None;
   bool tf32 = false;  // true: f32 operands may be rounded to 10 bits of mantissa
   Alignment alignment;
-  int32_t spare_sms = 0;  // number of SMs that the matrix product leaves to concurrent work
+  // Number of SMs that calls of cuBLASLt leave to concurrent work. heddle's own kernels and the CPU
+  // device ignore it.
+  int32_t spare_sms = 0;
   bool operator==(const MatmulSpec&) const = default;
 };
 
@@ -216,7 +219,7 @@ struct KernelResources {
   int32_t registers = 0;     // registers per thread
   int64_t local_bytes = 0;   // local memory per thread: spilled registers and local arrays
   int64_t shared_bytes = 0;  // shared memory per block, static and dynamic
-  double occupancy = 0;      // active warps on an SM, divided by the most warps that an SM holds
+  double occupancy = 0;      // active warps on an SM, divided by the most that an SM can hold
 };
 
 // A device: its memory, its streams and events, and the work on them. Unless a comment says
@@ -277,8 +280,8 @@ class Device {
   // Creates a timer: an event for secondsBetween(). On CUDA, the event also stores the time at
   // which the stream reaches it.
   virtual Event createTimer() { return createEvent(); }
-  // Returns the seconds between two timers. Requires eventDone() for both timers. Returns 0 on all
-  // devices except CUDA.
+  // Returns the seconds from the first timer to the second one. Requires eventDone() for both
+  // timers. Returns 0 on all devices except CUDA.
   virtual double secondsBetween(Event, Event) { return 0; }
   // Begin and end a named range for profilers, on CUDA only. The range contains the work that the
   // calling thread enqueues between the two calls.
@@ -305,10 +308,11 @@ class Device {
     return std::nullopt;
   }
 
-  // Prepares a matrix product. The algorithm is taken from `choices`. If `choices` contains no
-  // algorithm for this matrix product, the library's first proposal is used. For equal devices and
-  // library versions, this proposal is the same in every process. Throws UserError if sizes or
-  // dtypes disagree, or if the device cannot compute this matrix product.
+  // Prepares a matrix product. For each of its questions (AlgorithmChoices), the algorithm is taken
+  // from `choices`. If `choices` has no entry for the question, or one that the library does not
+  // accept, the library's first proposal is used. For equal devices and library versions, this
+  // proposal is the same in every process. Throws UserError if sizes or dtypes disagree, or if the
+  // device cannot compute this matrix product.
   virtual std::shared_ptr<const PreparedMatmul> prepareMatmul(const MatmulSpec& spec,
                                                               const AlgorithmChoices& choices) = 0;
   // Returns the questions of the matrix product (AlgorithmChoices). The caller should pass a choice
@@ -316,16 +320,17 @@ class Device {
   virtual std::set<std::string> algorithmQuestions(const MatmulSpec&) { return {}; }
   // Returns the choice for one question, or "" if the device makes no choice. The question may come
   // from the device of another rank. If the device has stored no choice yet, the call runs and
-  // measures the algorithms on `stream`, and waits for them. It does not measure while a CUDA graph
-  // is being captured from this stream.
+  // measures the algorithms, and waits for them. They run on the given stream, or on a temporary
+  // stream if it is nullptr. The call does not measure while a CUDA graph is being captured from
+  // the given stream.
   virtual std::string chooseAlgorithm(const std::string&, Stream) { return {}; }
-  // Returns false if algorithmQuestions() always returns an empty set. An implementation must
-  // return the same value on every rank of a job.
+  // Returns whether algorithmQuestions() may return questions. An implementation must return the
+  // same value on every rank of a job.
   virtual bool choosesAlgorithms() const { return false; }
 
-  // Returns the number of workspace bytes that library() needs for this call. The pointers of the
-  // call are ignored. Throws UserError if the device cannot compute the function for these dtypes
-  // or sizes.
+  // Returns the number of workspace bytes that library() needs for this call. The addresses of the
+  // tensors and of the workspace in the call are ignored. Throws UserError if the device cannot
+  // compute the function for these dtypes or sizes.
   virtual int64_t libraryWorkspace(const LibraryCall& call) const = 0;
   // Enqueues a library function (host/device/library_call.h). The result must have at least one
   // element.

@@ -7,14 +7,14 @@
 
 namespace heddle::host {
 
-// A rank's block of a tensor, in device memory. On a rank outside of the tensor's mesh, `desc.held`
-// is false and there is no data.
+// A rank's block of a tensor, in device memory unless `in_host_memory` is true. On a rank outside
+// of the tensor's mesh, `desc.held` is false and there is no data.
 struct Tensor {
   void* data = nullptr;  // the address must be a multiple of the size of an element
   TensorDesc desc;
-  // Keeps the memory alive. Empty: the caller owns the memory. An output that a run stores in a
-  // tensor of the caller also has an owner, from which heddle finds the run that has written the
-  // memory.
+  // Keeps the memory alive. Empty: the caller owns the memory. If a run stores an output in a
+  // tensor of the caller, the output has a new owner. It keeps the owner of the caller's tensor
+  // alive, and heddle finds through it the run that has written the memory.
   std::shared_ptr<void> owner;
   // true: `data` is in host memory. This is allowed only for inputs without axes. run() reads the
   // single element before it returns, also on a CPU device.

@@ -12,6 +12,8 @@ namespace heddle::host {
 // file do not use CUDA, so tests can run them without a GPU. heddle's own kernels compute:
 // - matrix products that cuBLASLt does not support: those of integers, of bools, and some of f8
 //   (libraryPart());
+// - other matrix products of f8, if cuBLASLt has no algorithm for them, or if the address of an
+//   operand does not have 16-byte alignment (CudaMatmul in host/device/cuda/matmul/cuda_matmul.h);
 // - gelu of f64, because the gelu of cuBLASLt has f32 constants;
 // - bias and activation of an f8 matrix product with an f32 result, because cuBLASLt has no f32
 //   bias for f8.
@@ -39,7 +41,7 @@ struct ProductArgs {
   int64_t k = 0;
   int64_t batches = 1;
   int64_t axes = 0;                         // number of batch axes
-  int64_t sizes[kMostBatchAxes] = {};       // sizes of the batch axes, outermost first
+  int64_t sizes[kMostBatchAxes] = {};       // sizes of the batch axes; see MatmulShape::batch
   int64_t strides[3][kMostBatchAxes] = {};  // batch strides of a, b and c
   int64_t row_strides[3] = {};              // row strides of a, b and c
   int64_t column_strides[3] = {};           // column strides of a, b and c
@@ -60,8 +62,9 @@ struct ProductLaunch {
 // - The GPU has f8 tensor cores (`has_float8`: sm_89 and later).
 // - The dtype of a or b is e4m3, and c is wider than f8.
 // - k is a positive multiple of 16.
-// - n is a multiple of 16. Exception: if c is column-major and the part has no bias, cuBLASLt
-//   computes c^T, and m must be a multiple of 16 instead.
+// - n is a multiple of 16. Exception: if only the columns of c are dense and the part has no bias,
+//   cuBLASLt computes c^T, and m must be a multiple of 16 instead. m is MatmulShape::m, which may
+//   contain batch axes.
 std::optional<MatmulSpec> libraryPart(const MatmulSpec& spec, bool has_float8);
 
 // Returns the launch that computes the full matrix product. Batch axes that form one axis in memory

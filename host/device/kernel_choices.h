@@ -10,8 +10,9 @@
 
 namespace heddle::host {
 
-// The chosen candidates of kernels. A candidate is one of several ways to compute a kernel. The
-// choices apply to kernels for which the host program names no candidate (Kernel::candidate).
+// The chosen candidates of kernels. A candidate is one of several ways to compute a kernel
+// (codegen/bind/candidates.h). The choices apply only to kernels for which the host program names
+// no candidate (Kernel::candidate).
 struct KernelChoices {
   std::map<std::string, std::string> by_key;  // maps choiceKey() to the parameters of a candidate
   bool only = false;                          // true: a kernel without a choice is an error
@@ -20,8 +21,9 @@ struct KernelChoices {
 // Returns the key under which the choice for a kernel is stored. `all` contains all candidates of
 // the kernel. The key is a SHA-256 hash of
 // - the parameters and sources of the candidates,
-// - the name and the driver of the device, and its compiler,
-// - the dtypes, sizes and strides of the inputs and outputs.
+// - the model and the driver of the device, and its compiler,
+// - the dtypes, sizes and strides of the inputs and outputs,
+// - a version number of the stored choices.
 // Each set of sizes has its own choice, because the fastest candidate may depend on the sizes.
 std::string choiceKey(const std::vector<codegen::Candidate>& all,
                       const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs,

@@ -11,9 +11,9 @@ namespace heddle::host {
 enum class LibraryFunction : uint8_t { Cumsum, Argsort, Scatter, ScatterAdd };
 
 // One call of a library function (LibraryFunction). The function works on lines: a line consists of
-// the elements along one axis, at fixed indices of all other axes. FusionBuilder
-// (ir/graph/builder.h) has a member function with the same name, whose comment describes the
-// result.
+// the elements along one axis, at fixed indices of all other axes. For each library function,
+// FusionBuilder (ir/graph/builder.h) has a member function: cumsum(), argsort(), scatter() or
+// scatterAdd(). Its comment describes the result.
 //
 // Strides:       must be zero or positive.
 // Dtypes:        all dtypes are supported, except that f8 can be neither summed nor sorted. The

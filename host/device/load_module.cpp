@@ -49,8 +49,9 @@ const Module& require(const Module* (*find)(std::string&)) {
 }  // namespace
 
 // No cache is needed: if a library is already loaded, dlopen() returns the loaded one. RTLD_LOCAL
-// hides the symbols of a module from the program. Otherwise the symbols of the module could replace
-// those of the program, for example those of a second MPI library.
+// hides the symbols of a module, and of the libraries that it loads, from all libraries that are
+// loaded later. Otherwise such a library could call functions of the module's libraries by mistake,
+// for example those of another MPI library than its own.
 void* findModuleEntry(const char* library, const char* symbol, std::string& why) {
   why = fmt::format("{} cannot be loaded", library);
   for (const std::string& path : pathsOf(library)) {

@@ -13,7 +13,7 @@ namespace heddle::host {
 // the loader's search path. All functions are thread-safe.
 
 // Return a module. Throw UserError if the module cannot be loaded. The error names the file and
-// contains the loader's message for each path.
+// says for each path why the file could not be used.
 const CudaModule& cudaModule();
 const comm::NcclModule& ncclModule();
 const comm::MpiModule& mpiModule();

@@ -15,7 +15,8 @@ int64_t fromRight(const std::vector<int64_t>& values, size_t position, int64_t a
 
 // Returns the stride of the batch axis at `position` from the right, where the last axis has
 // position 0. The stride is 0 if the operand lacks this batch axis or is broadcast along it. Throws
-// UserError if the operand does not fit `extent`, the size of the result.
+// UserError if the size of the operand along this axis is neither 1 nor `extent`, the size of the
+// result along this axis.
 int64_t batchStride(const TensorDesc& desc, size_t position, int64_t extent, const char* operand) {
   const int64_t size = fromRight(desc.sizes, position, 1);
   HEDDLE_USER_CHECK(size == extent || size == 1,
@@ -57,7 +58,7 @@ void checkDescs(const TensorDesc& a, const TensorDesc& b, const TensorDesc& c) {
                     str(c.sizes));
 }
 
-// Returns whether a batch axis and an inner axis form one axis in memory.
+// Returns whether batch axis `axis` and an inner axis form one axis in memory.
 bool continues(const MatmulShape::Matrix& matrix, size_t axis, int64_t inner_extent,
                int64_t inner_stride) {
   return matrix.batch_strides[axis] == inner_stride * inner_extent;

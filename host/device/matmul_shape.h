@@ -23,8 +23,8 @@ struct MatmulShape {
   int64_t m = 0;
   int64_t n = 0;
   int64_t k = 0;
-  // Sizes of the batch axes, outermost first. Adjacent axes that form one axis in the memory of a,
-  // b and c are merged.
+  // Sizes of the batch axes, in the order of the axes of c. matmulShape() leaves out axes of extent
+  // 1, and merges adjacent axes that form one axis in the memory of a, b and c.
   List batch;
   Matrix a;
   Matrix b;
@@ -47,15 +47,16 @@ struct MatrixLayout {
 // Returns the layout of a matrix. If rows and columns are both dense, `transposed` is false.
 MatrixLayout layoutOf(int64_t rows, int64_t columns, const MatmulShape::Matrix& matrix);
 
-// Checks the descriptors and returns the shape. Throws UserError if sizes or dtypes disagree, or if
-// the activation is gelu and c has no float type. The message names the wrong sizes or dtypes.
+// Checks the descriptors and returns the shape. Throws UserError if ranks, sizes or dtypes do not
+// fit, or if the activation is gelu and c has no float type. The message names the wrong sizes or
+// dtypes.
 //
 // The innermost batch axis is merged into the rows of a and c if both conditions are true:
 // - b lacks the batch axis or is broadcast along it.
 // - The batch axis and the rows form one axis in the memory of a and of c.
-// In this axis, the batch axis may be the outer or the inner one. The next batch axis is then
-// treated in the same way. Thus a dense [batch, m, k] x [k, n] becomes one unbatched matrix
-// product.
+// In this axis, the batch axis may be the outer or the inner one, but must be the same one in a and
+// c. The next batch axis is then treated in the same way. Thus a dense [batch, m, k] x [k, n]
+// becomes one unbatched matrix product.
 MatmulShape matmulShape(const MatmulSpec& spec);
 
 // Returns the transposed matrix product c^T = b^T a^T. If c has dense columns, the rows of c^T are
@@ -64,7 +65,7 @@ MatmulShape matmulShape(const MatmulSpec& spec);
 MatmulShape transposed(const MatmulShape& shape);
 
 // Iterates over the batches in order. a(), b() and c() return the offset of the current batch in
-// each operand, in elements. next() advances to the next batch.
+// each operand, in elements. next() advances to the next batch. `shape` must outlive the object.
 class BatchOffsets {
  public:
   explicit BatchOffsets(const MatmulShape& shape) : shape_(shape), index_(shape.batch.size(), 0) {}

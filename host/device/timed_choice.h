@@ -32,17 +32,17 @@ class AlgorithmStopwatch {
 // changing GPU clock from favouring one algorithm. The result of an algorithm is its best time.
 //
 // Final. The final takes place if the best time is at least 0.1 ms and less than 25 ms per run.
-// - Reason: consecutive matrix products of this size bring a GPU to its power limit. The clock then
-//   falls, within 100 ms, until the algorithm stays within the limit. An algorithm that needs less
-//   power may therefore be faster in the end. Short heats cannot show this, because in a round the
-//   clock depends on the mean power of all algorithms.
+// - Reason: consecutive matrix products that take this long bring a GPU to its power limit. The
+//   clock then falls, within 100 ms, until the algorithm stays within the limit. An algorithm that
+//   needs less power may therefore be faster in the end. Short heats cannot show this, because in a
+//   round the clock depends on the mean power of all algorithms.
 // - Finalists: algorithm 0 if it can run, and the best other algorithms within 15 % of the best
 //   time. There are at most 4 finalists. If there is only one, the final is skipped.
 // - Heats: the first finalist runs for 100 ms to warm up the GPU. Then each finalist runs alone for
 //   100 ms, and only the second half of this time is measured. Only the times of the final decide.
 // - Cost: up to half a second. `without_final` skips the final.
-// - If the best time is below 0.1 ms, there is no final, because matrix products of this size
-//   seldom run often enough to reach the power limit.
+// - If the best time is below 0.1 ms, there is no final, because such short matrix products seldom
+//   run often enough in a row to reach the power limit.
 // - If the best time is 25 ms or more, there is no final, because the short heats already take as
 //   long as a final.
 size_t fastestAlgorithm(size_t count, AlgorithmStopwatch& stopwatch, bool without_final = false);

@@ -17,7 +17,7 @@ struct DLManagedTensorVersioned;
 //           DLPack.
 // Devices:  a CPU device accepts memory of the CPU and pinned memory. A CUDA device accepts memory
 //           of its own GPU and CUDA managed memory. A null device accepts the same memory as a CPU
-//           device. toDLPack() throws for a null device.
+//           device. toDLPack() and toDLPackVersioned() throw for a null device.
 // Threads:  all functions are thread-safe. Any thread may release a tensor or call a deleter.
 // Errors:   UserError, which states what was found and what was expected. Its code is Type for a
 //           dtype, ShapeMismatch for sizes or strides, Unsupported for a device or a version, and
@@ -39,9 +39,10 @@ enum class DLPackAccess : uint8_t { ReadWrite, ReadOnly };
 //            stream of the run (RunOptions::stream). In Python, call `tensor.__dlpack__(stream=s)`
 //            with the handle of this stream as an integer. In heddle and in DLPack, the handle 1
 //            means CUDA's default stream.
-// Result:    has the sizes, strides and address of the managed tensor. TensorDesc::global equals
-//            TensorDesc::sizes. For a block of a sharded tensor, the caller sets `global` to the
-//            unsharded sizes.
+// Result:    has the sizes, strides and address of the managed tensor. Exception: if the tensor has
+//            no elements, it gets dense strides, and so does an axis of one element with a negative
+//            stride. TensorDesc::global equals TensorDesc::sizes. For a block of a sharded tensor,
+//            the caller sets `global` to the unsharded sizes.
 // Read-only: a tensor with the flag READ_ONLY requires `access` ReadOnly. With ReadOnly, the caller
 //            promises that no run writes the tensor: it is neither donated (RunOptions::donated)
 //            nor preallocated (RunOptions::preallocated), and the program stores no output in it.
@@ -59,8 +60,8 @@ Tensor fromDLPack(Device& device, DLManagedTensorVersioned* managed,
 // Ownership: the consumer owns the result and calls its deleter once. Until then, the result holds
 //            a copy of Tensor::owner. If Tensor::owner is empty, the owner of the memory must keep
 //            it valid until then.
-// Lifetimes: the device must exist until the deleter has been called. For an output of a run, so
-//            must the allocator and the stream of this run.
+// Lifetimes: the device must exist until the deleter has been called. If the tensor is an output of
+//            a run, the allocator and the stream of this run must also exist until then.
 // Streams:   call Outputs::wait(), or Outputs::makeWait() with the consumer's stream, before the
 //            consumer reads an output. The deleter frees an output in the order of the run's
 //            stream. A consumer that works on another stream must therefore finish its work, or

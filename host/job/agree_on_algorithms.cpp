@@ -53,10 +53,10 @@ void AlgorithmAgreement::exchange(const std::set<std::string>& questions, const 
   std::string mine;
   // CUDA loads a kernel at its first launch, and the load waits for all running work of the GPU. In
   // the middle of a run, this could be a deadlock: the running work could be a collective that
-  // waits for another rank, while the other rank waits to load a kernel. Therefore every rank with
-  // a GPU asks its own questions here: Device::chooseAlgorithm() launches the chosen algorithm, so
-  // CUDA loads its kernel. (Rank 0 asks all questions below.) At this time, all ranks have posted
-  // the collectives of their earlier runs, so these collectives can complete.
+  // waits for another rank, while the other rank waits to load a kernel. Therefore, in a job that
+  // uses NCCL, every rank asks its own questions here: Device::chooseAlgorithm() launches the
+  // chosen algorithm, so CUDA loads its kernel. (Rank 0 asks all questions below.) At this time,
+  // all ranks have posted the collectives of their earlier runs, so these collectives can complete.
   if (world_->rank() != 0 && world_->transport() == "nccl") answersOf(questions, ask);
   if (world_->rank() == 0) {
     for (const auto& [question, choice] : answersOf(all, ask)) {

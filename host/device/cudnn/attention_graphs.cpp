@@ -152,8 +152,9 @@ Graph::Tensor BackwardGraph::addProbabilities(Graph::Tensor in) {
   return probabilities;
 }
 
-// Adds ds = p (g v^T - totals) scale (elementwise products), the gradient of q k^T. Also adds the
-// gradient of k, which is ds^T q, and the gradient of q, which is ds k.
+// Adds ds, the gradient of q k^T. It is the elementwise product of p and (g v^T - totals),
+// multiplied by the scale. addRowTotals() adds the totals. Also adds the gradient of k, which is
+// ds^T q, and the gradient of q, which is ds k.
 void BackwardGraph::addGradients(Graph::Tensor probabilities, Graph::Tensor totals,
                                  const TensorDesc& k) {
   const Graph::Tensor raw = scores(), kept = scores(), less = scores(), weighted = scores();

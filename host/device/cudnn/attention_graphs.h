@@ -25,16 +25,16 @@ class AttentionGraph {
   }
   // Adds an intermediate tensor with one f32 element per row.
   Graph::Tensor rows() { return graph_.inner(CUDNN_DATA_FLOAT, row_sizes_); }
-  // Adds a dense tensor that holds the log-sum-exp of each row.
+  // Adds a dense tensor in device memory for the log-sum-exp of each row.
   Graph::Tensor logSums();
   // Adds the scores: q k^T, multiplied by the scale. With a causal mask, the score of a masked key
   // is -inf.
   Graph::Tensor maskedScores(Graph::Tensor q, Graph::Tensor transposed_k);
-  // Enqueues the graph. `bindings` contains the memory of the tensors. execute() adds the bindings
-  // of the scale and, with a causal mask, of -inf.
+  // Enqueues the graph. `bindings` must not contain the numbers that maskedScores() has added:
+  // execute() adds the bindings of the scale and, with a causal mask, of -inf.
   void execute(cudnnHandle_t handle, std::vector<Graph::Binding> bindings, void* workspace) const;
 
-  const cudnnDataType_t half_;  // type of q
+  const cudnnDataType_t half_;  // type of q, k, v and o: f16 or bf16
   Graph graph_;
   Graph::Sizes score_sizes_;
   Graph::Sizes row_sizes_;
@@ -46,8 +46,8 @@ class AttentionGraph {
   Graph::Tensor never_;  // -inf, the score of a masked key
 };
 
-// Computes o = softmax(q k^T scale) v and the log-sum-exp of each row. cuDNN always computes the
-// log-sum-exp too.
+// Computes o = softmax(scores) v, where maskedScores() adds the scores. Also computes the
+// log-sum-exp of each row, even if the caller does not need it.
 class ForwardGraph : public AttentionGraph {
  public:
   explicit ForwardGraph(const AttentionSpec& spec);

@@ -26,7 +26,8 @@ int64_t spanBytes(const TensorDesc& desc) {
 }
 
 // An operand with the alignment that cuDNN needs: the given memory if it is aligned, otherwise
-// temporary memory. The constructor copies an operand that is read; copyBack() copies a result.
+// temporary memory. The constructor copies an operand that is read to the temporary memory.
+// copyBack() copies a result from there to the given memory.
 class AlignedOperand {
  public:
   AlignedOperand(void* memory, const TensorDesc& desc, bool is_read, cudaStream_t stream)
@@ -135,8 +136,8 @@ std::vector<TensorDesc> tensorsOf(const AttentionSpec& spec) {
 }
 
 // A forward pass. If the spec has log-sums, the workspace is the workspace of the graph. Otherwise
-// the workspace begins with the log-sums, because cuDNN must compute them even if nothing reads
-// them.
+// the workspace consists of the log-sums, followed by the workspace of the graph, because the graph
+// computes the log-sums even if nothing reads them.
 class PreparedForward : public PreparedCall {
  public:
   PreparedForward(const AttentionSpec& spec, int device)

@@ -13,7 +13,7 @@ void check(cudnnStatus_t status, std::string_view what);
 
 // The constructor makes `device` the current CUDA device of the calling thread. The destructor
 // restores the previous one. DeviceGuard (host/device/cuda/kernel/cuda_check.h) does the same, but
-// belongs to the module libheddle_cuda.
+// belongs to the module libheddle_cuda, which this module does not use.
 class CurrentDevice {
  public:
   explicit CurrentDevice(int device);

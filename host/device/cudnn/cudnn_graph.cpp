@@ -135,7 +135,7 @@ void Graph::reshape(Tensor operand, Tensor result) {
 
 // The heuristic may propose configurations that cuDNN does not support. Only an attempt to build a
 // plan shows this. The function therefore tries the proposals in order until it can build a plan.
-// If all proposals fail, the last status becomes the error.
+// If all proposals fail, the function reports the error of the last attempt.
 void Graph::plan(cudnnHandle_t handle) {
   const Handle graph = make(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   setAttributes(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, ops_);

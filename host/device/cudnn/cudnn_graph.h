@@ -53,16 +53,16 @@ class Graph {
   // CUDNN_POINTWISE_GEN_INDEX, which computes indices along this axis.
   void pointwise(cudnnPointwiseMode_t mode, std::initializer_list<Tensor> operands, Tensor result,
                  int64_t axis = -1);
-  // Adds a reduction along the axes on which the result has one element.
+  // Adds a reduction along the axes along which the result has one element.
   void reduction(cudnnReduceTensorOp_t op, Tensor operand, Tensor result);
   // Adds a reshape. Each element keeps its offset in memory. The sizes and strides of the result
   // determine the new index of the element. If the sizes and strides of two axes are swapped, the
   // result is the transposed operand.
   void reshape(Tensor operand, Tensor result);
 
-  // Selects how cuDNN computes the graph: by the first proposal of cuDNN's heuristic for which
-  // cuDNN can build an execution plan. Tries at most 8 proposals, and throws UserError if all of
-  // them fail. Do not add anything to the graph after this call.
+  // Selects how cuDNN computes the graph. cuDNN's heuristic proposes up to 8 ways, and the function
+  // takes the first one for which cuDNN can build an execution plan. Throws UserError if there is
+  // none. Do not add anything to the graph after this call.
   void plan(cudnnHandle_t handle);
   int64_t workspaceBytes() const { return workspace_bytes_; }
 
@@ -71,8 +71,8 @@ class Graph {
     int64_t id;
     void* memory;
   };
-  // Enqueues the graph on the stream of the handle. `bindings` must contain every tensor in memory
-  // and every number.
+  // Enqueues the graph on the stream of the handle. `bindings` must contain everything that
+  // tensor() and number() have added. `workspace` must have workspaceBytes() bytes.
   void execute(cudnnHandle_t handle, const std::vector<Binding>& bindings, void* workspace) const;
 
  private:

@@ -18,7 +18,8 @@ namespace heddle::host {
 // kernels are compiled together at the first call of get(). Thread-safe.
 class FallbackMatmulKernels {
  public:
-  // Returns a kernel. The current CUDA device must be the device for which `compiler` compiles.
+  // Returns the kernel `which`. The current CUDA device must be the device for which `compiler`
+  // compiles. The first call decides which compiler is used.
   CudaKernel& get(ProductKernel which, const codegen::KernelCompiler& compiler);
 
  private:
@@ -54,8 +55,9 @@ class PreparedFallbackMatmul : public PreparedMatmul {
   std::shared_ptr<const PreparedMatmul> part_;
 };
 
-// An f8 matrix product. If all operands of a run have 16-byte alignment, `library` (cuBLASLt)
-// computes the matrix product. Otherwise `own` (heddle's own kernel) computes it.
+// An f8 matrix product. If the addresses of a, b, c and the bias in a run have 16-byte alignment,
+// `library` (cuBLASLt, perhaps completed by one of heddle's own kernels) computes the matrix
+// product. Otherwise `own` (only heddle's own kernel) computes it.
 class PreparedFloat8 : public PreparedMatmul {
  public:
   PreparedFloat8(std::shared_ptr<const PreparedMatmul> library,

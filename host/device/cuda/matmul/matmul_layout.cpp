@@ -10,8 +10,9 @@ namespace {
 // Largest number of batches per call. Kernels may use the y or z axis of the grid for the batches,
 // and CUDA limits these axes to this number.
 constexpr int64_t kMostBatches = 65535;
-constexpr int64_t kAlignment = 256;   // alignment of packed operands, in bytes
-constexpr int64_t kLayoutBytes = 16;  // f8 strides and alignments are multiples of this number
+constexpr int64_t kAlignment = 256;  // alignment of packed operands, in bytes
+// cuBLASLt requires that f8 strides and alignments are multiples of this number of bytes.
+constexpr int64_t kLayoutBytes = 16;
 // Number of zero terms in each sum if k is 0. Every algorithm supports this number of terms.
 constexpr int64_t kZeroTerms = 16;
 
@@ -85,10 +86,10 @@ class Layouting {
 
   bool isFloat8Product() const { return isFloat8(shape_.a_dtype); }
 
-  // Returns whether cuBLASLt can use an operand in place, provided that its layout fits
-  // (MatrixLayout::fits). Only an f8 matrix product has further conditions: a and c must have dense
-  // rows, b must have dense columns (`transposed` is true), and alignments and strides must be
-  // multiples of 16 bytes.
+  // Returns whether an operand meets the conditions that cuBLASLt has only for f8 matrix products:
+  // - its rows are dense; if `transposed` is true, its columns are dense instead;
+  // - its alignment, MatrixLayout::ld and batch strides are multiples of 16 bytes.
+  // Returns true for all other matrix products.
   bool inVectors(const MatrixLayout& layout, bool transposed, const MatmulShape::Matrix& matrix,
                  int64_t alignment, DType dtype) const {
     if (!isFloat8Product()) return true;
@@ -146,9 +147,9 @@ class Layouting {
     problem_.c = sideOf(shape_.m, shape_.n, shape_.c, shape_.c_dtype);
   }
 
-  // Returns the batch axis that a single call of cublasLtMatmul computes: the longest one along
-  // which the matrices of c do not interleave in memory. If they interleave, some algorithms fail
-  // when they run. Returns -1 if there is no such axis.
+  // Returns the batch axis whose batches a single call of cublasLtMatmul computes: the longest axis
+  // along which the matrices of c do not interleave in memory. If they interleave, some algorithms
+  // fail when they run. Returns -1 if there is no such axis.
   std::ptrdiff_t callAxis() const {
     const int64_t span = (shape_.m - 1) * problem_.c.ld + shape_.n;
     std::ptrdiff_t best = -1;
@@ -160,9 +161,9 @@ class Layouting {
     return best;
   }
 
-  // Splits the matrix product into calls. The batches of a call are the indices of the axis
+  // Splits the matrix product into calls. The batches of a call are consecutive indices of the axis
   // callAxis(), at most kMostBatches of them. Each combination of indices of the other batch axes
-  // needs separate calls.
+  // needs separate calls. If callAxis() returns -1, each call computes one batch.
   void split() {
     int64_t inner = 1;
     if (const std::ptrdiff_t axis = callAxis(); axis >= 0) {

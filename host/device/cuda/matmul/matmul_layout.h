@@ -9,7 +9,7 @@ namespace heddle::host {
 // Describes the packed copy of an operand that cuBLASLt cannot read or write in place. A packed
 // matrix has dense rows. Exception: a packed b of f8 has dense columns, because cuBLASLt requires
 // them. The axes are [batch..., rows, columns], without the batch axes along which the operand is
-// broadcast. Strides are in elements.
+// broadcast. A packed bias has the axes [1, n]. Strides are in elements.
 struct Packing {
   std::vector<int64_t> sizes;
   std::vector<int64_t> strides;         // strides of the operand
@@ -23,27 +23,31 @@ struct Packing {
 // A matrix product, split into calls of cublasLtMatmul.
 struct MatmulLayout {
   struct Call {
-    // Offsets of the first matrices of the call in the operands, in bytes.
+    // Offset of the call's first matrix in each operand, in bytes. If the operand is packed, this
+    // is an offset in the packed copy.
     int64_t a = 0;
     int64_t b = 0;
     int64_t c = 0;
     size_t problem = 0;  // index in `problems`
   };
-  bool swapped = false;  // true: the layout is that of c^T = b^T a^T, so `a` describes b^T
+  // true: the layout is that of c^T = b^T a^T. All members named `a` then describe b^T, and all
+  // members named `b` describe a^T.
+  bool swapped = false;
   // true: k is 0, so every sum is empty and equals 0. cuBLASLt must still apply the bias and the
-  // activation to the sums. The packed a and b contain a few zeros per sum, so that cuBLASLt
-  // computes sums of 0.
+  // activation to the sums. `problems` therefore have a small positive k, and a run fills the
+  // packed a and b with zeros instead of copying a and b.
   bool zeros = false;
   Packing a;
   Packing b;
   Packing c;
   Packing bias;
-  int64_t packed_bytes = 0;  // size of all packed operands
-  std::vector<MatmulProblem> problems;
+  int64_t packed_bytes = 0;             // total size of the packed operands
+  std::vector<MatmulProblem> problems;  // all different; calls with equal parameters share one
   std::vector<Call> calls;
 };
 
-// Returns the layout of a matrix product. k may be 0; all other sizes must be positive.
+// Returns the layout of a matrix product. k may be 0; all other sizes must be positive. Throws
+// UserError under the conditions of matmulShape() (host/device/matmul_shape.h).
 MatmulLayout layoutMatmul(const MatmulSpec& spec);
 
 }  // namespace heddle::host

@@ -7,9 +7,10 @@
 
 namespace heddle::host {
 
-// The parameters of one call of cublasLtMatmul, except the addresses. The choice of an algorithm
-// depends only on these parameters, on the GPU model and on the version of cuBLASLt. c[m, n] is
-// row-major; a and b may be transposed. Strides are in elements, alignments in bytes.
+// The parameters of one call of cublasLtMatmul, except the addresses and the algorithm. A measured
+// choice of an algorithm is stored for these parameters, the GPU model, the version of cuBLASLt and
+// kTimedChoice (host/device/timed_choice.h). c[m, n] is row-major; a and b may be transposed.
+// Strides are in elements, alignments in bytes.
 struct MatmulProblem {
   struct Side {
     DType dtype = DType::F32;

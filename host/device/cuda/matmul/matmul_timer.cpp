@@ -63,8 +63,9 @@ int64_t bytesOf(const MatmulProblem::Side& side, int64_t rows, int64_t columns, 
 // Returns the number of words that hold the bytes.
 int64_t wordsOf(int64_t bytes) { return (bytes + 3) / 4; }
 
-// Owns whole words of memory from the device's pool. If the allocation fails, the constructor does
-// not throw, because runs also work without a measurement. failed() then returns true.
+// Owns memory from the device's pool, in whole words of 4 bytes. If the allocation fails, the
+// constructor does not throw, and failed() returns true. The timer then skips the measurement, and
+// runs still work.
 class TimerMemory {
  public:
   TimerMemory(int64_t bytes, cudaStream_t stream) : stream_(stream) {
@@ -104,8 +105,8 @@ class EventPair {
   EventPair(const EventPair&) = delete;
   EventPair& operator=(const EventPair&) = delete;
 
-  // Enqueues `work` on the stream, waits until it is done, and returns the time that it took in
-  // milliseconds.
+  // Calls `work`, which must enqueue work on the stream. Waits until the enqueued work is done, and
+  // returns the time that it took on the GPU, in milliseconds.
   template <class Work>
   double time(cudaStream_t stream, const Work& work) const {
     HEDDLE_CUDA(cudaEventRecord, begin_, stream);

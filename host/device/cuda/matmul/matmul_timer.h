@@ -25,7 +25,8 @@ class AlgorithmTimer {
   static constexpr int kFinals = 8;
 
   // Returns the index of the fastest algorithm (host/device/timed_choice.h). Returns 0 if no
-  // algorithm can run, or if there is not enough memory for the operands.
+  // algorithm can run, or if there is not enough memory for the operands. If there are at least two
+  // algorithms and enough memory:
   // - The measurement takes about half a second if it includes a final. An algorithm that takes
   //   more than 1 ms runs at most ten times before the final.
   // - The call waits until all work on `stream` is done. Do not call it while a CUDA graph is being
@@ -46,7 +47,8 @@ class AlgorithmTimer {
 
   LazyKernel fill_;
   std::mutex mutex_;
-  // Number of measurements so far. The key is MatmulProblem::text() of the problem with m = 0.
+  // Number of measurements so far, for all problems that differ only in m. The key is
+  // MatmulProblem::text() of the problem with m = 0.
   std::map<std::string, int> finals_;
 };
 

@@ -82,7 +82,8 @@ PreparedCudaMatmul::Variant PreparedCudaMatmul::bind(int64_t alignment, size_t w
   return variant;
 }
 
-// Returns the descriptors and algorithms for the alignments of these operands.
+// Returns the descriptors and algorithms for the alignments of these operands. Creates them if no
+// earlier run needed them.
 const PreparedCudaMatmul::Variant& PreparedCudaMatmul::variantFor(
     const MatmulOperands& operands) const {
   const auto fits = [&](uintptr_t most) {

@@ -11,9 +11,9 @@
 namespace heddle::host {
 
 // A matrix product with its descriptors and algorithms. The constructor creates them for the
-// alignments in MatmulSpec::alignment. If an address in run() is less aligned, run() uses
-// descriptors and algorithms for a smaller alignment. The first run that needs them creates them,
-// and takes the first algorithm that the heuristic of cuBLASLt proposes.
+// alignments in the layout, which follow from MatmulSpec::alignment. If an address in run() is less
+// aligned, run() uses descriptors and algorithms for a smaller alignment. The first run that needs
+// them creates them, and takes the first algorithm that the heuristic of cuBLASLt proposes.
 class PreparedCudaMatmul : public PreparedMatmul {
  public:
   // Throws UserError if cuBLASLt has no algorithm for this matrix product. `handle`, `copy` and
