@@ -24,12 +24,13 @@ namespace heddle {
 //    the cat by its ops. It decides whether the pieces are written directly into the result. If
 //    not, it replaces the op (ir/segment/choose_cats.h).
 //  - The user declared the result as partial.
-//  - The fusion already has more than twice as many expressions as before the pass, plus 1000.
+//  - The part of the new fusion up to this op already has at least 2 * n + 1000 expressions. n is
+//    the number of expressions before the pass.
 //  - More than 256 expressions compute the generated value. A kernel has at most 256 expressions,
 //    so such a value is stored anyway.
 Fusion takeGenerated(Fusion fusion);
 // Replaces such an op only if its expression is in `exprs`. The op may belong to any cat. Returns
-// nullopt if there is no such op.
+// nullopt if `exprs` contains no op that reads a generated value.
 std::optional<Fusion> takeGenerated(const Fusion& fusion, const std::set<ExprId>& exprs);
 
 }  // namespace heddle
