@@ -114,9 +114,8 @@ constexpr Pass kPasses[] = {
     // earlier pass could not know which values propagateSharding will give a sharding.
     {"gatherOneHots", oneHots},
     // After the passes above, because some of them add scalars. Before segmentation: expressions
-    // that
-    // differ only in equal scalars become equal, and code generation computes equal expressions
-    // once.
+    // that differ only in equal scalars become equal, and code generation computes equal
+    // expressions once.
     {"mergeScalars", scalars},
     // After fuseEpilogue, which fuses an activation only if it has the shape of its matrix product.
     // Before followOrders, because splitAxes skips values that have a memory order.

@@ -10,10 +10,11 @@ namespace heddle {
 // Computes the elements that an op reads from a generated value, without storing the value. A value
 // is generated if pointwise ops, broadcasts and expands compute it only from indices (iota),
 // constant elements (full) and scalars. Random numbers are an example. take, take_along_axis, flip,
-// pad, slice, permute, diagonal, reshape and set need their operand in memory. The pass replaces
-// such an op by ops that compute the indices of the elements in the operand, and the elements from
-// their indices. The result is then generated too, unless a tensor in memory gives the indices. An
-// index out of range still gives NaN, or 0 for integers and bools.
+// pad, slice, permute, diagonal, reshape and set need their operand in memory. If operand 0 of such
+// an op is generated, the pass replaces the op by ops that compute the indices of the elements in
+// the operand, and the elements from their indices. The result is then generated too, unless a
+// tensor in memory gives the indices. An index out of range still gives NaN, or 0 for integers and
+// bools.
 //
 // An element depends only on its index in the unsharded tensor. The result therefore keeps its
 // sharding, whatever the sharding of the operand is. Only the index tensor of a take may have to be

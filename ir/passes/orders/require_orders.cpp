@@ -21,8 +21,8 @@ class OrderRequirer {
   Fusion run() {
     rewriter_.inputs();
     for (ExprId id : old_.exprs().ids()) copy(id);
-    // Create all copies first. finish() then lists the outputs of the old fusion, and only after
-    // that can copies replace them. Several outputs may share a copy.
+    // Create all copies before finish(), which sets the outputs to the new values of the old ones.
+    // The loop after it replaces them by the copies. Several outputs may share a copy.
     std::vector<ValueId> outputs;
     for (size_t i = 0; i < old_.outputs().size(); ++i) outputs.push_back(output(i));
     Fusion result = std::move(rewriter_).finish();

@@ -15,8 +15,8 @@ namespace heddle {
 //  - Such a copy of %name gets the name %name, and the value is renamed to %name_view. Exception:
 //    an input, and a value that several outputs return, keep their names, and the copy is
 //    %name_ordered.
-//  - If the result %name of a view has a required order itself, the view is renamed to %name_view,
-//    and %name becomes a copy of it.
+//  - A view %name may have a required order although it is no output. The view is then renamed to
+//    %name_view, and %name becomes a copy of it.
 // A copy has the sharding of the value. The pass runs before the passes that move data, so that
 // they can store results in the required orders.
 Fusion requireOrders(Fusion fusion);
