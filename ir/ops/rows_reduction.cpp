@@ -1,4 +1,5 @@
-// Reductions. In the kernel text, {0} is the accumulator and {1} is the next element.
+// Reductions. In the kernel text, {0} is the accumulator. {1} is the next element, or the
+// accumulator of another thread.
 #include "ir/ops/rows.h"
 
 namespace heddle::op_rows {

@@ -1,5 +1,5 @@
-// All ops except pointwise ops and reductions, such as constants, new tensors, changes of shape,
-// moves of elements, scans and matrix products.
+// The rows of all ops that are neither pointwise nor reductions: constants, sizes, new tensors
+// (full, iota), changes of shape, moves of elements, scans, scatters, matrix products and `set`.
 #include "ir/ops/rows.h"
 
 namespace heddle::op_rows {

@@ -12,7 +12,7 @@ double clampFloat(const double* a) {
   return minNan(above);
 }
 
-// Uses PyTorch's formula, which is exact for the weights 0 and 1.
+// Uses PyTorch's formula. For the weights 0 and 1, it is exact if a[1] - a[0] is finite.
 double lerp(const double* a) {
   const double way = a[1] - a[0];
   return std::fabs(a[2]) < 0.5 ? a[0] + a[2] * way : a[1] - way * (1 - a[2]);

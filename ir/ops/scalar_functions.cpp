@@ -44,7 +44,8 @@ double erfinv(double x) {
     return std::fabs(x) == 1 ? std::copysign(std::numeric_limits<double>::infinity(), x)
                              : std::numeric_limits<double>::quiet_NaN();
   }
-  // `error` is erf(y) - a. For a >= 0.5 it is computed with erfc, because 1 - a is exact there.
+  // `error` is erf(y) - a. For a >= 0.5 it is computed as (1 - a) - erfc(y): 1 - a is then exact,
+  // and erfc(y) has more correct digits than 1 - erf(y).
   const double a = std::fabs(x);
   double y = erfinvStart(a);
   for (int i = 0; i < 3; ++i) {

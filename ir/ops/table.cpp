@@ -1,4 +1,5 @@
-// The op table, composed of the rows in ir/ops/rows_*.cpp, and the dtype rules of pointwise ops.
+// The op table, composed of the rows in ir/ops/rows_*.cpp. Also the functions that classify op
+// kinds and attributes, and the rules for dtypes.
 #include <limits>
 
 #include "ir/base/check.h"
@@ -131,8 +132,9 @@ DType resultType(const OpDef& op, DType promoted) {
 }
 
 DType operandType(const OpDef& op, DType result, DType promoted) {
-  // A cast needs the unconverted operand, because the type of the operand matters: a cast to i8
-  // saturates an f32, but wraps an i64.
+  // Ops that give bools (DTypeRule::Bool), such as comparisons, compute in the common type of their
+  // operands. A cast needs the unconverted operand, because the type of the operand matters: a cast
+  // to i8 saturates an f32, but wraps an i64.
   const bool of_operands =
       op.dtype_rule == DTypeRule::Bool || op.dtype_rule == DTypeRule::Attribute;
   return computeType(of_operands ? promoted : result);

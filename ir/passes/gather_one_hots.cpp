@@ -62,7 +62,7 @@ class OneHots {
     const Expression* constant = definition(id);
     if (constant == nullptr || constant->op->kind != OpKind::Constant) return false;
     const Attr& value = *constant->find("value");
-    // `where` selects floats here, so the constant is not a bool.
+    // The constant `false` also converts to 0. The pass does not recognize it and keeps the sum.
     if (const auto* number = std::get_if<double>(&value)) return *number == 0;
     const auto* number = std::get_if<int64_t>(&value);
     return number != nullptr && *number == 0;
@@ -78,8 +78,8 @@ class OneHots {
   }
 
   // Returns the operand of `id` if `id` is a broadcast along this axis only. The operand must be an
-  // index tensor without sharding, and must have the extents of all other axes. Otherwise returns
-  // nullopt.
+  // index tensor without sharding, and must have the extents that `operand` has along all other
+  // axes. Otherwise returns nullopt.
   std::optional<ValueId> indexOf(ValueId id, size_t axis, ValueId operand) const {
     const Expression* broadcast = definition(id);
     if (broadcast == nullptr || broadcast->op->kind != OpKind::Broadcast) return {};
@@ -115,8 +115,11 @@ class OneHots {
   }
 
   // Returns one source of `value` (a tensor in memory from which pointwise ops compute it). Returns
-  // nullopt if the pass must not change the sum: `value` cannot be computed for single elements, it
-  // has no source, or a source has a sharding or differs in shape from `operand`.
+  // nullopt if the pass must not change the sum, in these cases:
+  //  - An op that is neither pointwise nor a matrix product computes `value` or a part of it.
+  //  - `value` has no source.
+  //  - `value`, a source or an intermediate result has a sharding.
+  //  - A source differs in shape from `operand`.
   std::optional<ValueId> leafOf(ValueId value, size_t axis, ValueId operand) const {
     std::optional<ValueId> leaf;
     std::vector<ValueId> next = {value};

@@ -17,7 +17,8 @@ namespace heddle {
 //
 // The pass does not change a sum in these cases:
 //  - The sum adds integers or bools.
-//  - A source or the index has a sharding. Each rank could then have only a part of the axis.
+//  - The index, `value`, a source or the result of an op between source and `value` has a sharding.
+//    Each rank could then have only a part of the axis.
 //  - A source would have to be stored first, because an op other than a pointwise op or a matrix
 //    product computes it.
 //  - The index or a source is stretched along an axis of the operand of the sum.

@@ -7,10 +7,10 @@
 
 namespace heddle {
 
-// A request of the user to compute a value in several parts, written `stream(0: 4)` in the text
-// form. The request does not affect which device holds which data. The fusion therefore keeps it as
-// an annotation, and the lowering (host/lower) copies it to the slots (registers) of the host
-// program.
+// A stream split: a request of the user to compute a value in several parts, one after another. For
+// example, the text form `stream(0: 4)` asks for 4 parts along axis 0. The request does not affect
+// which device holds which data. The fusion therefore keeps it as an annotation, and the lowering
+// (host/lower) copies it to the slots (registers) of the host program.
 struct StreamRequest {
   ValueId value;     // kNoValue: a pass has removed the value
   std::string name;  // name of the value in the user's fusion

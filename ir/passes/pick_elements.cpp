@@ -17,8 +17,9 @@ bool hasOneElement(const TensorView& tensor, size_t axis) {
   return tensor.domain[axis].extent.isConstant(1);
 }
 
-// Writes the expressions that replace one expression. All tensors that it appends have the rank of
-// the result. A tensor that does not depend on an axis has a broadcast axis there.
+// Writes the expressions that replace one expression. It computes with tensors of the rank of the
+// result. If a tensor does not depend on an axis, this axis is a broadcast axis, or an ordinary
+// axis of one element if isPlainUnit() is true.
 class ElementWriter {
  public:
   ElementWriter(const Fusion& from, const Expression& expr,
@@ -117,8 +118,8 @@ class ElementWriter {
     }
   }
 
-  // Sets the indices along the operand axes of a group. They follow from the row-major index of the
-  // element among the axes of the group.
+  // Sets the indices along the operand axes of a group (ir/analysis/reshape_order.h). They follow
+  // from the row-major index of the element in the result axes of the group.
   void findInGroup(const ReshapeGroup& group) {
     Index row = kNoValue;
     for (size_t i = group.out_begin; i < group.out_end; ++i) {
@@ -242,8 +243,8 @@ class ElementWriter {
     }
   }
 
-  // Returns the indices of an operand. The operand has one element along an axis that the
-  // expression stretches.
+  // Returns the indices of the operand's elements. If the expression stretches an axis, the operand
+  // has one element along it, with the index 0.
   std::vector<Index> indicesOf(ValueId operand, std::vector<Index> indices) const {
     const TensorView& tensor = now().tensor(operand);
     if (tensor.rank() == 0) return {};
@@ -261,9 +262,9 @@ class ElementWriter {
     return spread([&](size_t axis) { return isPlainUnit(axis); }, create);
   }
 
-  // Returns whether the result has one element along the axis, but no broadcast axis. Tensors that
-  // do not depend on the axis then have an ordinary axis too. Otherwise the type of the result
-  // could change.
+  // Returns whether this axis of the result is an ordinary axis of one element. Tensors that do not
+  // depend on the axis then have an ordinary axis too. If all operands had a broadcast axis, the
+  // result would have one, and its type would change.
   bool isPlainUnit(size_t axis) const {
     return hasOneElement(old_.tensor, axis) && old_.tensor.domain[axis].kind != IterKind::Broadcast;
   }
@@ -296,8 +297,8 @@ class ElementWriter {
 
   // --- the result -------------------------------------------------------------------------------
 
-  // Returns the result if all indices are in range. The value is new, so it can get the name of the
-  // result. A `set` would be a view, which needs its operand in memory.
+  // Returns the result if no index can be out of range. `value` is new, so it can get the name of
+  // the result. A `set` instead would be a view, which needs its operand in memory.
   ValueId stretched(ValueId value) {
     if (now().tensor(value).domain == old_.tensor.domain) {
       b().rename(value, old_.name);
@@ -336,8 +337,8 @@ class ElementWriter {
 
   // --- shardings --------------------------------------------------------------------------------
 
-  // Returns the sharding of the result for a tensor of the new fusion. Axis i of the tensor is axis
-  // axes[i] of the result.
+  // Returns the sharding of a tensor of the new fusion that follows from the sharding of the
+  // result. Axis i of the tensor is axis axes[i] of the result. Broadcast axes are not split.
   Sharding shardingOf(ValueId tensor, const std::vector<size_t>& axes) const {
     const Sharding& result = *old_.tensor.sharding;
     Sharding sharding{.mesh = result.mesh, .axes = {}, .partial = {}, .stream = {}};
@@ -349,8 +350,8 @@ class ElementWriter {
     return sharding;
   }
 
-  // Gives shardings to all tensors with an id of at least `first` that have none. A tensor of
-  // another rank than the result only carries a size, so it is replicated.
+  // Gives shardings to all tensors with an id of at least `first` that have none. A tensor whose
+  // rank differs from that of the result only carries a size, so it is replicated.
   void placeFrom(ValueId first) {
     if (!old_.tensor.sharding) return;
     std::vector<size_t> all(rank_);

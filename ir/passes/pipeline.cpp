@@ -96,8 +96,8 @@ constexpr Pass kPasses[] = {
     // memory orders.
     {"requireOrders", require},
     // After dropShardings, because the new values get the shardings that are chosen for the values
-    // that they replace. Before insertResharding, which would move or sum the elements that a take
-    // reads from another rank. A generated element needs no other rank.
+    // that they replace. Before insertResharding: if the operand of a take is sharded,
+    // insertResharding would communicate its elements, although every rank can generate them.
     {"takeGenerated", taken},
     // After shardings are chosen, because the shardings determine which sums are split over
     // devices.
@@ -113,8 +113,9 @@ constexpr Pass kPasses[] = {
     // After propagateSharding, because the pass changes only sums of values without a sharding. An
     // earlier pass could not know which values propagateSharding will give a sharding.
     {"gatherOneHots", oneHots},
-    // After the passes above, which add scalars. Before segmentation: expressions that differ only
-    // in equal scalars become equal, and code generation computes equal expressions once.
+    // After the passes above, because some of them add scalars. Before segmentation: expressions
+    // that differ only in equal scalars become equal, and code generation computes equal
+    // expressions once.
     {"mergeScalars", scalars},
     // After fuseEpilogue, which fuses an activation only if it has the shape of its matrix product.
     // Before followOrders, because splitAxes skips values that have a memory order.

@@ -10,14 +10,16 @@
 namespace heddle {
 
 // Runs the passes of ir/passes/pipeline.cpp in order for a job of `job_size` ranks. The result is
-// ready for segment() (ir/segment/segment.h):
+// ready for segment() (ir/segment/segment.h), which needs these properties. They are ensured unless
+// options.skip names a pass that ensures one of them:
 //  - it has no symbolic sizes. A symbolic size, written `n?`, may be 1 in a run, and its axes then
 //    broadcast. The default sizes decide which symbolic sizes are 1
 //    (ir/analysis/concretize_sizes.h);
 //  - the sizes of all meshes are known;
 //  - expressions that no output of `fusion` needs are removed;
-//  - if the fusion has shardings, each tensor has one; each expression except `set` needs no
-//    communication; and each `set` is one ReshardStep (ir/analysis/reshard_step.h).
+//  - it has no shardings if job_size is 1, or if `fusion` has none. Otherwise each tensor has a
+//    sharding, only `set` expressions communicate, and each `set` is one ReshardStep
+//    (ir/analysis/reshard_step.h).
 // `other_passes` contains the names of the passes that run later, on the host program. options.skip
 // may contain these names too. Throws UserError if the fusion cannot be lowered, or if options.skip
 // contains a name that no pass has.

@@ -49,8 +49,9 @@ class WidthRanges {
 
  private:
   // Returns the range of the size, computed without overflow. Returns nullopt if the size has too
-  // many operands or contains a division or remainder. Also returns nullopt if an operand of a min
-  // or max may overflow: the wrapped result would not equal the exact one modulo 2^64.
+  // many operators and operands, or contains a division, a remainder or `given`. Also returns
+  // nullopt if an operand of a min or max may overflow: the wrapped result would not equal the
+  // exact one modulo 2^64.
   std::optional<WidthRange> rangeOf(const Size& size) {
     if (--visits_ < 0) return std::nullopt;
     if (size.isConstant()) {
@@ -93,7 +94,7 @@ class WidthRanges {
 
   static constexpr double kMostExtent = 281474976710656.0;  // 2^48, more than memory has
   std::map<std::string, WidthRange> scalars_;
-  int visits_ = 0;  // operands that rangeOf() may still visit
+  int visits_ = 0;  // operators and operands that rangeOf() may still visit
 };
 
 // Finds the axes along which pads only shift elements.
@@ -169,8 +170,8 @@ class Shifter {
     rewriter_.adopt(value, old);
   }
 
-  // Takes element j - low of `value` for each index j of the axis of the result. Returns which of
-  // these elements exist, and the elements.
+  // Appends expressions that take element j - low of `value` for each index j along the axis of the
+  // result. Returns two values: which of these elements exist, and the elements.
   std::pair<ValueId, ValueId> take(ValueId value, size_t axis, const Size& low,
                                    const TensorView& result) {
     const auto along = static_cast<int64_t>(axis);

@@ -14,8 +14,8 @@ namespace heddle {
 //
 // Every element keeps its bits, so -0.0 stays -0.0. If the widths of other axes are not 0, a pad
 // along these axes remains. The take needs its operand in memory. A pad that shifts several axes
-// becomes one take per axis, and therefore possibly several kernels. The pass does not change these
-// pads:
+// becomes one take per axis, and therefore possibly several kernels. The pass does not replace
+// these pads (the conditions on widths and shardings apply to each axis separately):
 // - A pad of an f8 tensor, because `where` accepts no f8.
 // - A pad along an axis that is sharded, or that propagateSharding may shard. A take along a
 //   sharded axis would sum the results of all ranks, but a pad needs only an allgather.
@@ -27,7 +27,8 @@ namespace heddle {
 //   wrong width without an error.
 //
 // A pad with the low width `%i + 1` is replaced, although this sum may overflow too. The overflowed
-// number is still so large that it shifts all elements out of the result, as the exact width does.
+// number is negative, but so far from 0 that it shifts all elements out of the result, as the exact
+// width does.
 Fusion shiftPads(Fusion fusion);
 
 }  // namespace heddle

@@ -118,8 +118,9 @@ class AxisClasses {
     return !isHostScalar(fusion_, expr) && roleOf(kind) == OpRole::Kernel && kind != OpKind::Index;
   }
 
-  // Returns whether the fusion returns the value, or an expression outside of kernels reads it.
-  // While this object is constructed, a reshape that will be removed counts as such an expression.
+  // Returns whether the value is an output of the fusion, or has a reader for which isKernelOp() is
+  // false. Removed reshapes do not count as readers. While this object is constructed, no reshape
+  // counts as removed yet.
   bool isNeededWhole(ValueId id) const {
     return is_output_[id] || std::any_of(users_[id].begin(), users_[id].end(), [&](ExprId user) {
              return !isKernelOp(fusion_.expr(user)) && !removes(user);
@@ -151,8 +152,8 @@ class AxisClasses {
     if (!isKernelOp(expr)) return;
     const ValueId out = expr.outputs[0];
     const AxisMap map = axisMapOf(fusion_, expr);
-    // Here an axis of one element corresponds to the result axis at the same position, although the
-    // axis map has no entry for it.
+    // In these ops, an axis of one element corresponds to the result axis at the same position,
+    // although the axis map has no entry for it.
     const bool by_position = expr.op->kind == OpKind::Pointwise || expr.op->kind == OpKind::Expand;
     const auto& results = map.outputs[0];
     for (size_t i = 0; i < map.inputs.size(); ++i) {
@@ -218,9 +219,9 @@ class AxisClasses {
     }
   }
 
-  // Blocks the axes of index expressions. Their results are computed in kernels, but the pass
-  // cannot rebuild these expressions on split axes. A reshape of such a result would separate the
-  // kernel from the readers. Also blocks the axis of an iota.
+  // Blocks the axes of the results of flip, pad, take and take_along_axis (OpKind::Index). Kernels
+  // compute these results, but the pass cannot rebuild the expressions on split axes. A reshape of
+  // such a result would separate the kernel from the readers. Also blocks the axis of an iota.
   void blockIndexed(const Expression& expr) {
     const ValueId out = expr.outputs[0];
     if (expr.op->kind == OpKind::Iota) blocked_[find(first_[out] + expr.axis())] = true;
@@ -239,8 +240,8 @@ class AxisClasses {
     const std::optional<Regrouping> found = regroupingOf(fusion_, expr);
     if (!found || (is_output_[found->apart] && found->apart == expr.outputs[0])) return;
     const Node node = find(first_[found->whole] + found->axis);
-    // A reshape makes the broadcast axes of its operand ordinary, so it must stay. A part of one
-    // element could become a broadcast axis if a value of the class has one.
+    // A reshape makes the broadcast axes of its operand ordinary. Such a reshape must stay. A part
+    // of one element could become a broadcast axis if a value of the class has one.
     const bool has_unit = std::any_of(found->parts.begin(), found->parts.end(),
                                       [](const Size& part) { return part.isConstant(1); });
     if (hasBroadcastAxis(fusion_.tensor(expr.inputs[0]))) return;
@@ -267,7 +268,7 @@ class AxisClasses {
   const ElementLayouts layouts_;
   IdVector<ValueId, Node> first_;     // the node of axis 0
   mutable std::vector<Node> parent_;  // union-find
-  // The next five members have one entry per class of axes.
+  // In the next five members, the entry of a class is at the node that identifies the class.
   std::vector<bool> blocked_;                 // the class must stay as it is
   std::vector<bool> is_part_;                 // the class is a part of an axis that is split
   std::vector<bool> has_broadcast_;           // a value has a broadcast axis in the class
@@ -277,7 +278,7 @@ class AxisClasses {
 };
 
 // Rebuilds a fusion with split axes. A value may exist in two forms: whole, as in the old fusion,
-// and split. Expressions of kernels read split values, all others read whole values.
+// and split. Expressions with isKernelOp() read split values, all others read whole values.
 class AxisSplitter {
  public:
   AxisSplitter(const Fusion& fusion, const AxisClasses& classes)
@@ -325,7 +326,7 @@ class AxisSplitter {
     return sizes;
   }
 
-  // Returns the indices of the pieces of these axes.
+  // Returns the indices that the pieces of these axes have in the split value.
   std::vector<int64_t> axesOf(ValueId id, const std::vector<int64_t>& axes) const {
     std::vector<int64_t> result;
     int64_t next = 0;

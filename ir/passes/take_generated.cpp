@@ -17,7 +17,8 @@ constexpr size_t kMostExprs = 256;
 // Knows which values of a fusion are generated. The fusion may grow.
 class Generated {
  public:
-  // `through_picks`: an expression for which picksElements() is true may compute a generated value.
+  // If `through_picks` is true, the result of an expression for which picksElements() is true
+  // counts as generated if all its operands are generated values or scalars.
   Generated(const Fusion& fusion, bool through_picks)
       : fusion_(fusion), through_picks_(through_picks) {}
 
@@ -26,7 +27,7 @@ class Generated {
     return flags_[value];
   }
 
-  // Returns whether more than kMostExprs expressions compute the value.
+  // Returns whether more than kMostExprs expressions compute the value, which must be generated.
   bool isLong(ValueId value) const {
     std::vector<ValueId> next = {value};
     std::set<ValueId> seen;
@@ -96,7 +97,7 @@ Fusion pickWanted(const Fusion& fusion, const IsWanted& is_wanted) {
   return removeDead(std::move(rewriter).finish());
 }
 
-// Returns whether a wanted expression may be replaced.
+// Returns whether a wanted expression reads a generated value, so that the pass may replace it.
 template <class IsWanted>
 bool anyPicks(const Fusion& fusion, const IsWanted& is_wanted) {
   Generated generated(fusion, true);

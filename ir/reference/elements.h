@@ -28,8 +28,9 @@ struct ElementRun {
   int64_t stride = 1;
 };
 
-// Round `count` elements of a run to the type `compute`, convert them to double or int64, and store
-// them densely in `out`.
+// Convert `count` elements of a run to double or int64, and store them densely in `out`. If
+// `compute` is F32 or Bool, the functions first round the elements to this type. They round to no
+// other type.
 void loadFloats(const ElementRun& run, int64_t count, DType compute, double* out);
 void loadInts(const ElementRun& run, int64_t count, DType compute, int64_t* out);
 // Round `count` values to `dtype` and store them densely.
@@ -83,8 +84,8 @@ struct Arithmetic<int64_t> {
   }
 };
 
-// Apply the activation of a matrix product, if it has one, to a sum that is not rounded yet. An
-// integer sum first wraps to `dtype`, the type of the result.
+// Apply the activation of a matrix product to a sum that is not rounded yet. An integer sum first
+// wraps to `dtype`, the type of the result. Return the sum unchanged if there is no activation.
 double activated(double sum, DType dtype, const Expression& expr);
 int64_t activated(int64_t sum, DType dtype, const Expression& expr);
 
@@ -105,7 +106,7 @@ struct ReferenceContext {
 // Returns the value of an input. A scalar becomes a 0-d tensor. If a scalar is missing, the
 // function returns its default. If a tensor is missing and ReferenceInputs::random_seed is set, the
 // function generates the tensor. Throws UserError if an input has no value, or if the type or the
-// sizes of the value differ from the declaration.
+// sizes of a tensor differ from the declaration.
 HostTensor inputValue(const ReferenceContext& context, ValueId id);
 
 // Returns, for each value, the last expression that reads it. The evaluation frees the value after

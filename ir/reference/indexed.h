@@ -15,7 +15,7 @@ inline bool isIndexed(OpKind kind) {
 }
 
 // Evaluates all elements of an expression for which isIndexed() is true. values[i] is the value of
-// expr.inputs[i]. ir/graph/builder.h describes the effect of an index out of range.
+// expr.inputs[i]. FusionBuilder (ir/graph/builder.h) describes the effect of an index out of range.
 HostTensor evaluateIndexed(const ReferenceContext& context, const Expression& expr,
                            const std::vector<HostTensor>& values);
 

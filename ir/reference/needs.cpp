@@ -122,7 +122,7 @@ Selection sliceNeeds(const ReferenceContext& context, const Expression& expr,
 }
 
 // Returns whether the op must compute all elements along output axis `axis`. This is the case if
-// these elements depend on each other or on their indices.
+// these elements depend on each other or on their positions along the axis.
 bool computesWholeAxis(const Expression& expr, const AxisMap& map, size_t axis) {
   switch (expr.op->kind) {
     case OpKind::Iota:
@@ -180,7 +180,8 @@ std::vector<int> outputAxes(const AxisMap& map) {
 // Returns the needs according to the axis map (ir/analysis/axis_map.h). Along an operand axis that
 // is mapped to an output axis, the expression reads the same indices that Needs::computed has along
 // the output axis. Along all other operand axes, it reads all indices. If a mapped axis has another
-// extent than its output axis, the expression reads all elements of all operands.
+// extent than its output axis, the expression computes all elements of the result from all elements
+// of all operands.
 Needs mappedNeeds(const ReferenceContext& context, const Expression& expr,
                   const Selection& wanted) {
   const AxisMap map = axisMapOf(context.fusion, expr);
@@ -219,8 +220,8 @@ Needs needsOf(const ReferenceContext& context, const Expression& expr, const Sel
   if (expr.op->kind == OpKind::Slice) return {wanted, {sliceNeeds(context, expr, wanted)}};
   if (kind == OpKind::Diagonal) return wholeNeeds(context, expr);
   Needs needs = mappedNeeds(context, expr, wanted);
-  // If two operands are the same value but need different elements, both get all elements. The
-  // evaluation of an expression has only one tensor and one size for each value.
+  // If two operands are the same value but need different elements, the expression reads and
+  // computes all elements. Its evaluation has only one tensor and one list of sizes for each value.
   for (size_t i = 0; i < expr.inputs.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
       if (expr.inputs[i] == expr.inputs[j] && !(needs.operands[i] == needs.operands[j])) {

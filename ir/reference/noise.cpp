@@ -16,8 +16,8 @@ uint64_t scrambled(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// Returns the distance from 1 to the next larger number of the type, or 0 if values of this type
-// are not changed.
+// Returns the distance from 1 to the next larger number of the type. Returns 0 for types whose
+// values get no errors.
 double ulpOf(DType dtype) {
   switch (dtype) {
     case DType::F64:

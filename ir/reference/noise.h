@@ -17,15 +17,16 @@ namespace heddle {
 // exception, because they round n times. If the elements are equal, all these rounding errors can
 // have the same sign and add up. Random errors of the operands would instead cancel each other. For
 // results that combine n elements, e is + or - a fixed number of units:
-//  - kNoiseUlps * max(1, log2(n) / 4) for reductions, matrix products, scans and scatters
 //  - kNoiseUlps * max(1, n / 64) for prod. If the factors are equal, each of the n multiplications
 //    may add the same relative error, whatever their order.
+//  - kNoiseUlps * max(1, log2(n) / 4) for all other reductions, matrix products, scans and scatters
 // These values are affected:
 //  - f32 and f64 results of pointwise ops, reductions, matrix products, scans and scatters, except
 //    scalars
 //  - f32 and f64 operands of reductions, matrix products, scans and scatters
-// Values of narrower types are not affected, because an error of a few of their units would hide
-// wrong results. A device computes such values in f32. Device and reference both round them once.
+// Values of narrower float types are not affected, because an error of a few of their units would
+// hide wrong results. A device computes such values in f32. Device and reference both round them
+// once.
 inline constexpr double kNoiseUlps = 4;
 
 class RoundingNoise {

@@ -7,8 +7,8 @@
 namespace heddle {
 namespace {
 
-// Returns whether the expression is a matrix product [..., k] x [k, n]. In this form, each row of
-// the first operand gives one row of the result.
+// Returns whether the expression is a matrix product [..., k] x [k, n], or a `linear` with a weight
+// [n, k]. In both forms, each row of the first operand gives one row of the result.
 bool isRowsTimesMatrix(const Fusion& fusion, const Expression& expr) {
   if (expr.op->kind != OpKind::Matmul) return false;
   const TensorView& rows = fusion.tensor(expr.inputs[0]);

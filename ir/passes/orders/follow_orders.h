@@ -12,8 +12,9 @@ namespace heddle {
 //
 // A result gets the order of its operands if all of these conditions are true. Here, the order of
 // an operand is its needed order or, without one, its hinted order.
-//  - The op is pointwise or a matrix product [..., k] x [k, n]. For a pointwise op, all operands
-//    that are not broadcast have the same order. For a matrix product, the first operand decides.
+//  - The op is pointwise or a matrix product [..., k] x [k, n], or `linear` with a weight [n, k].
+//    For a pointwise op, all tensor operands that are not broadcast have the same order. For a
+//    matrix product, the first operand decides.
 //  - The order is not row-major, and the last axis is innermost in it.
 //  - The result has no order that the user requires or that an operation needs, has no hinted order
 //    yet, and is not an output of the fusion.

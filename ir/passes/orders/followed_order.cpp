@@ -9,9 +9,9 @@ namespace {
 
 // Returns, for each axis of the operand, the corresponding axis of the result, or -1 if there is
 // none. Some axes of Index, Scan and Scatter ops (flip, cumsum, scatter) have no entry in the axis
-// map, because one element of the result depends on other elements along the axis. If the operand
-// has as many axes as the result, this function pairs such an axis with the result axis at the same
-// position.
+// map, because an element of the result depends on operand elements at other positions along the
+// axis. If the operand has as many axes as the result, this function pairs such an axis with the
+// result axis at the same position.
 std::vector<int64_t> resultAxes(const Fusion& fusion, const Expression& expr, const AxisMap& map,
                                 size_t operand) {
   const std::vector<int>& result = map.outputs[0];

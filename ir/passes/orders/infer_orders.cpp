@@ -76,11 +76,11 @@ class OrderInferrer {
     return known;
   }
 
-  // orderAfter() makes the axes that an expand repeats the outermost axes. If a reader refuses this
-  // order, the function tries to put each repeated axis directly after the preceding logical axis.
-  // It chooses this second order if every reader accepts it. For example, code that enlarges an
-  // image repeats pixels along a new axis, and a reshape then merges this axis with the axis before
-  // it.
+  // Unless orderAfter() chooses row-major order, it makes the axes that an expand repeats the
+  // outermost axes. If a reader refuses this order, this function tries a second order: each
+  // repeated axis directly follows the preceding logical axis. It chooses the second order if every
+  // reader accepts it. For example, code that enlarges an image repeats pixels along a new axis,
+  // and a reshape then merges this axis with the axis before it.
   void keepPositions(const Expression& expand, KnownOrder& known) const {
     const ValueId out = expand.outputs[0];
     const TensorView& in = fusion_.tensor(expand.inputs[0]);

@@ -14,18 +14,19 @@ namespace heddle {
 //  - The order of an input is its observed layout (Layout::observed). In a job of one rank, heddle
 //    observes the layouts of each run. In a job of several ranks, the passes see only the layouts
 //    that the text of the fusion states, because all ranks must have the same program.
-//  - A value with a required or needed order, or with a hint of an earlier pass, keeps it. A `set`
-//    without an order follows its operand only if the two already are the same data
-//    (ReshardStep::Kind::Same). The result of every other `set` without an order is row-major.
-//  - A required order has the same effect on results as the order of an input. An order that a
-//    collective needs, and a hint of an earlier pass, have no such effect: followOrders has already
-//    decided which results follow them.
+//  - A value keeps a required or needed order, and a hint that an earlier pass or the text of the
+//    fusion gives. A `set` without an order follows its operand only if the two already are the
+//    same data (ReshardStep::Kind::Same). The result of every other `set` without an order is
+//    row-major.
+//  - A required order has the same effect on results as the order of an input. A needed order or an
+//    earlier hint has no such effect: followOrders has already decided which results follow it.
 //  - If the op or a reader of the result would need a copy for the hinted order (OrderRefusals in
 //    ir/passes/orders/order_refusals.h), the result stays row-major. Readers of the result then
 //    follow the row-major order.
 //  - Permutes, slices and reshapes that are views get no hint: their operand determines their
-//    order. If a reader of a view of a value refuses an order, the value does not get this order.
-//  - Notes say where each hint comes from and why a hint was undone (order_notes.h).
+//    order. Their readers are asked when the pass chooses the order of the value that they view.
+//    The result of every other reshape is row-major.
+//  - Notes say where each hint comes from, and why an op refused a hint (order_notes.h).
 //
 // The pass runs after insertResharding and followOrders, which serve collectives, and before
 // orderForReshapes and materializeViews, which need the final orders.

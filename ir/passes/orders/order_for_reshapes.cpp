@@ -45,7 +45,8 @@ class OrderChooser {
 
  private:
   // Records the order that the base must have so that the operand of the reshape is row-major. The
-  // base is the value of which the operand is a permuted view.
+  // base is the value of which the operand is a permuted view. Records nothing if the operand is no
+  // permuted view.
   void want(const Expression& reshape) {
     const ValueId view = reshape.inputs[0];
     const ValueId base = baseOf(fusion_, view);
@@ -91,7 +92,7 @@ class OrderChooser {
   const ElementLayouts layouts_;
   const OrderRefusals refusals_;
   std::map<ValueId, std::optional<AxisOrder>> wanted_;  // nullopt: reshapes need different orders
-  std::map<ValueId, std::string> reshapes_;             // the first reshape of each base
+  std::map<ValueId, std::string> reshapes_;             // name of the first reshape of each base
 };
 
 }  // namespace

@@ -22,8 +22,8 @@ std::string originIn(const std::vector<OrderNote>& notes, const Value& value) {
   return found == notes.rend() ? "the text" : found->from;
 }
 
-// Returns the operation that needs an order of its operands or result: "allgather %y". Returns ""
-// for all other expressions.
+// Returns a text that names the operation, such as "allgather %y", if the expression may need an
+// order of its operands or result. Returns "" for all other expressions.
 std::string operationIn(const Fusion& fusion, const Expression& expr) {
   const std::string& result = fusion.value(expr.outputs[0]).name;
   switch (expr.op->kind) {
@@ -42,8 +42,8 @@ std::string operationIn(const Fusion& fusion, const Expression& expr) {
   }
 }
 
-// Returns the operation that needs an order of the value. If several operations do, prefers a
-// collective. If none is found, returns a general text.
+// Returns operationIn() of the expression that needs an order of the value. If several expressions
+// may need one, prefers a collective. If there is none, returns a general text.
 std::string needOf(const Fusion& fusion, ValueId id) {
   std::string need;
   for (const Expression& expr : fusion.exprs()) {

@@ -9,28 +9,30 @@
 
 namespace heddle {
 
-// Says why a pass chose a memory order for a value, or why it did not. The passes that choose
-// orders store the list of all notes as an annotation. A value has several notes if its hint was
-// first chosen, and later undone or changed.
+// Says why a pass chose a hinted memory order for a value, or why an op refused the hint. The
+// passes in this folder and settleOrders() (ir/segment/settle_orders.h) store the list of all notes
+// as an annotation. A value can have several notes, for example if inferOrders chose a hint and
+// settleOrders() removed it later.
 struct OrderNote {
   std::string value;  // the name of the value
-  AxisOrder order;    // the order that was chosen, or the hint that was undone
+  AxisOrder order;    // the hinted order, which was chosen or refused
   std::string from;   // origin of the order: "input %x", "reshape %r"
-  // Why the hint was undone: "reshape %r needs a row-major operand". Empty: the hint is used.
+  // Why an op refused the hint, so that it was undone: "reshape %r needs a row-major operand".
+  // Empty: the hint was chosen.
   std::string undone;
   bool operator==(const OrderNote&) const = default;
 };
 
 inline constexpr const char* kOrderAnnotation = "orders";
 
-// Adds the notes that the fusion does not have yet.
+// Adds those of the notes that the fusion does not have yet.
 void addOrderNotes(Fusion& fusion, const std::vector<OrderNote>& notes);
 
 // Returns where the hint of the value comes from, for example "input %x". Returns "the text" if no
 // note states the origin, because the text of the fusion then states the hint.
 std::string hintOrigin(const Fusion& fusion, ValueId id);
 
-// The memory order of one value, or a hint that was undone.
+// The memory order of one value, or a hint that was refused and therefore undone.
 struct ValueOrder {
   enum class Kind : uint8_t { Required, Needed, Hinted };
   std::string value;  // the name of the value

@@ -29,8 +29,8 @@ bool hasLastInside(const AxisOrder& order) {
   return order.back() + 1 == static_cast<int64_t>(order.size());
 }
 
-// Returns whether the expression is a matrix product [b, m, k] x [k, n]. The library then treats b
-// and m as one axis, in either memory order.
+// Returns whether the expression is a matrix product [b, m, k] x [k, n], or a `linear` with a
+// weight [n, k]. The library then treats b and m as one axis, in either memory order.
 bool isRowsTimesMatrix(const Fusion& fusion, const Expression& product) {
   return fusion.tensor(product.inputs[0]).rank() == 3 &&
          fusion.tensor(product.inputs[1]).rank() == 2;

@@ -7,8 +7,9 @@
 namespace heddle {
 
 // Finds hinted memory orders that would cost more than they save, because an op would need a copy:
-//  - A collective needs the axis that it joins or splits to be outermost. A value that a collective
-//    reads therefore refuses every hint.
+//  - A collective needs the axis that it joins or splits to be outermost, and insertResharding has
+//    already chosen the order of its operand. A value that a collective reads therefore refuses
+//    every hint.
 //  - A `set` may copy a value into the order that a collective needs. The value refuses exactly
 //    this order. With it, the `set` would copy nothing, but the collective may need the separate,
 //    padded memory.
@@ -16,7 +17,8 @@ namespace heddle {
 //    (reshapeInMemory() in ir/analysis/reshape_order.h).
 //  - A matrix product needs its batch axes to be outermost and in ascending order. Only then can a
 //    library compute all batches in one call. In a matrix product [b, m, k] x [k, n], b or m may be
-//    outermost, because the library treats the two as one axis.
+//    outermost if the last axis is innermost, because the library treats b and m as one axis. This
+//    applies to the first operand and the result.
 // Kernels are checked later, after segmentation (ir/segment/settle_orders.h).
 class OrderRefusals {
  public:

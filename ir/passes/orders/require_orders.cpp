@@ -21,8 +21,8 @@ class OrderRequirer {
   Fusion run() {
     rewriter_.inputs();
     for (ExprId id : old_.exprs().ids()) copy(id);
-    // Create all copies before replacing outputs: several outputs may be one value and share a
-    // copy.
+    // Create all copies before finish(), which sets the outputs to the new values of the old ones.
+    // The loop after it replaces them by the copies. Several outputs may share a copy.
     std::vector<ValueId> outputs;
     for (size_t i = 0; i < old_.outputs().size(); ++i) outputs.push_back(output(i));
     Fusion result = std::move(rewriter_).finish();
@@ -46,8 +46,8 @@ class OrderRequirer {
     rewriter_.setAs(view, result);
   }
 
-  // Returns the value that output `index` returns: the original value or a copy in the required
-  // order.
+  // Returns the new value that output `index` returns: the one that replaces the old value, or a
+  // copy of it in the required order.
   ValueId output(size_t index) {
     const ValueId old = old_.outputs()[index];
     const ValueId now = rewriter_.at(old);
@@ -103,7 +103,7 @@ class OrderRequirer {
 
   const Fusion& old_;
   FusionRewriter rewriter_;
-  std::map<std::pair<ValueId, AxisOrder>, ValueId> ordered_;  // the copies, by old value
+  std::map<std::pair<ValueId, AxisOrder>, ValueId> ordered_;  // copies, by old value and order
 };
 
 bool hasRequiredView(const Fusion& fusion) {

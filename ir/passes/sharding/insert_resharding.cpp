@@ -184,8 +184,8 @@ class Resharding {
     moves_.push_back(std::move(move));
   }
 
-  // Appends one step, and the copies that bring operand and result into the memory orders that they
-  // need.
+  // Appends one step. Also appends the copies that the step needs: they bring operand and result
+  // into the required memory orders, or replace a view that might outlive its operand (outlives()).
   ValueId step(ValueId value, const Sharding& to, const std::string& name, ValueId target,
                int line) {
     const TensorView tensor = now().tensor(value);
@@ -231,7 +231,7 @@ class Resharding {
   }
 
   // Adds the mesh of the step's team to the meshes of the fusion, if no mesh has the same devices.
-  // A number makes the name of the new mesh unique.
+  // If the name of the new mesh is taken, a number is appended to it.
   void addMesh(const ReshardStep& step) {
     Meshes& meshes = rewriter_.fusion().meshes;
     if (findMesh(meshes, step.mesh).valid()) return;
@@ -258,9 +258,9 @@ class Resharding {
     if (order != rowMajor(order.size())) layout.needed = order;
   }
 
-  // Returns a value with the data of `value`, without gaps, and with the axis of the step outermost
-  // in memory. The result is a copy, or `value` itself. If it is `value`, the function may have set
-  // Layout::needed of `value`.
+  // Returns a value with the data of `value`, without gaps. If the step has an axis
+  // (ReshardStep::axis), this axis is outermost in memory. The result is a copy, or `value` itself.
+  // In the second case, the function may have set Layout::needed of `value`.
   ValueId prepared(ValueId value, const ReshardStep& step, const std::string& name, int line) {
     const TensorView tensor = now().tensor(value);
     const bool conflict = sizesConflict(value, step, tensor);
@@ -290,7 +290,8 @@ class Resharding {
 
   // Returns whether the step needs a copy of the value because of padding. This is the case if an
   // earlier collective has padded the memory of the value. It is also the case if the step needs
-  // padding, but the memory of the value is a view or is read by an earlier collective.
+  // padding, but the value is a view or the result of a collective, or an earlier collective reads
+  // its memory.
   bool sizesConflict(ValueId value, const ReshardStep& step, const TensorView& tensor) const {
     const ValueId base = baseOf(now(), value);
     if (step.kind == ReshardStep::Kind::AllReduce)
@@ -299,8 +300,8 @@ class Resharding {
            (pads(step, tensor) && (collective_inputs_.count(base) != 0 || isView(value)));
   }
 
-  // Returns whether the value is a view or the result of a collective. Its memory is then not
-  // padded for this step.
+  // Returns whether the value is a view, another name of a value, or the result of a collective.
+  // Its memory is then not padded for this step.
   bool isView(ValueId value) const {
     const ExprId definition = now().value(value).definition;
     if (definition == kNoExpr) return false;
@@ -310,8 +311,8 @@ class Resharding {
     return reshardStepOf(now(), expr).kind != ReshardStep::Kind::Relayout;
   }
 
-  // Returns whether the step splits an axis into blocks that are not known to be equal. The memory
-  // of the operand is then padded to blocks of equal size.
+  // Returns whether the step is a collective that splits an axis into blocks that are not known to
+  // be equal. The memory of the operand is then padded to blocks of equal size.
   bool pads(const ReshardStep& step, const TensorView& tensor) const {
     const bool cuts = step.kind == ReshardStep::Kind::ReduceScatter ||
                       step.kind == ReshardStep::Kind::AllToAll ||

@@ -16,12 +16,12 @@ namespace heddle {
 //  - If a collective joins or splits an axis, this axis is outermost in the memory of operand and
 //    result. Exception: an all-to-all joins one axis and splits a second axis. It only requires the
 //    split axis to be outermost in the operand.
-//  - To get this memory order, the pass sets Layout::needed of an operand that a kernel or library
-//    computes. If the operand is an input or a view, or already has a different order, the pass
-//    copies it to %name_packed. It also copies an operand whose memory cannot be padded as the
-//    collective needs it.
-//  - If the result of a `full` or `iota` is needed in a second sharding, the pass does not move it.
-//    Each rank computes its new block as %name_again.
+//  - If an operand does not have this memory order and a kernel or library computes it, the pass
+//    sets its Layout::needed. If the operand is an input, a view or the result of a collective, or
+//    if its order is already fixed, the pass copies it to %name_packed instead. It also copies an
+//    operand whose memory cannot be padded as the collective needs it.
+//  - If an expression other than a `set` needs the result of a `full` or `iota` in a second
+//    sharding, the pass does not move the result. Each rank computes its new block as %name_again.
 //  - If the ranks of a step between two meshes form no mesh of the fusion, the pass adds them as a
 //    mesh.
 //  - A reshape may split or merge an axis that stays sharded. The number of devices along this axis

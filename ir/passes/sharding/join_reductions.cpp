@@ -13,8 +13,8 @@
 namespace heddle {
 namespace {
 
-// For each value of the original fusion that is reduced across devices, or that is a sum of such
-// values: the step that reduces it.
+// For each value of the original fusion that a collective sums across devices, or that is a joined
+// sum of such values: the step that reduces it. nullopt for all other values.
 using Steps = IdVector<ValueId, std::optional<ReshardStep>>;
 
 class ReductionJoiner {
@@ -99,7 +99,7 @@ class ReductionJoiner {
 
   // Returns whether the sum may be the operand of a collective, directly or through a view. Joining
   // would make the sum the result of a collective. Its memory would be padded for this collective,
-  // and the next collective may need padding of a different size.
+  // but the collective that reads it may need padding of a different size.
   bool feedsCollective(ValueId id) const {
     const std::vector<ExprId>& users = users_[id];
     return std::any_of(users.begin(), users.end(), [&](ExprId user) {

@@ -10,11 +10,14 @@ namespace heddle {
 // + dk wk^T + dv wv^T, where dq, dk and dv are the gradients of q, k and v. After the pass, the
 // gradient of x needs one allreduce instead of three.
 //
-// The pass joins allreduces, or reduce-scatters, that sum over the same ranks. It joins them only
-// if pointwise ops, reductions, matrix products and broadcasts are the only readers of the sum of
-// the results. The user must not require a memory order for this sum. The rounding changes, because
-// the values are added in a different order. The pass runs after insertResharding, which inserts
-// the reductions.
+// The pass joins allreduces, or reduce-scatters, that sum over the same ranks, if all of this is
+// true:
+//  - Nothing else reads the results, and they are not outputs of the fusion.
+//  - The sum of the results has their dtype, shape and sharding. The dtype is not bool.
+//  - Only pointwise ops, reductions, matrix products and broadcasts read this sum.
+//  - The user requires no memory order for this sum.
+// The rounding changes, because the values are added in a different order. The pass runs after
+// insertResharding, which inserts the reductions.
 Fusion joinReductions(Fusion fusion);
 
 }  // namespace heddle

@@ -33,7 +33,7 @@ bool mayBeEven(const ShardableAxes::Regrouped& axis, int64_t devices, bool can_g
 
 // Returns whether heddle may gather an axis that the reshape splits unevenly. The user allows it by
 // gather_uneven or by writing a sharding for the result. Otherwise checkReshapeSharding() reports
-// an error.
+// an error for such an axis.
 bool maySplitGathered(const Fusion& fusion, const Expression& expr) {
   return fusion.value(expr.outputs[0]).user_sharding || gathersUneven(expr);
 }
@@ -209,8 +209,8 @@ LocalShardings LocalShardingPlanner::plan(const Expression& expr, const States& 
   std::vector<MeshId> meshes = meshesOf(askers, stateOf(states, expr.outputs[0]));
   bool conflict = false;
   LocalShardings best = planFor(expr, shardable, meshes.front(), askers, conflict);
-  // Without a conflict, the order of the claims has no effect. No size is read in this case, so
-  // that new sizes need no new program.
+  // Without a conflict, the order of the claims has no effect. The planner then compares no bytes,
+  // so that other sizes need no new program.
   if (!conflict && meshes.size() == 1) return best;
   sortBySize(expr, askers);
   meshes = meshesOf(askers, stateOf(states, expr.outputs[0]));

@@ -18,7 +18,7 @@ struct LocalShardings {
   Sharding result;
 };
 
-// The sharding of each value; nullopt if it is not known yet.
+// The sharding of each value. nullopt for scalars, and for tensors whose sharding is not known yet.
 using States = IdVector<ValueId, std::optional<Sharding>>;
 
 // Chooses the LocalShardings of an expression. A choice assigns mesh axes to axes of the iteration
@@ -34,7 +34,8 @@ using States = IdVector<ValueId, std::optional<Sharding>>;
 //  - If any claim conflicts, the planner tries each operand and the result as the first claimant.
 //    It keeps the choice that moves the fewest bytes. Ties keep the default order.
 //  - If the shardings are on several meshes, the planner tries each mesh. It tries the mesh of the
-//    result first.
+//    result's wanted sharding first. A value on a second mesh can claim mesh axes only if both
+//    meshes have the same axes.
 //  - An axis that a slice shortens is not split.
 //  - An axis that a reshape splits or merges can stay sharded only if all its blocks are equal
 //    ("even"). If symbolic sizes leave this open, these rules apply:

@@ -22,8 +22,8 @@ class Propagation {
 
   // The order of the walks matters. First, operands determine the shardings of results; then
   // readers determine the shardings that are still missing. The second forward walk propagates the
-  // shardings from the readers. New tensors (full, iota) follow their readers last, because they
-  // need no communication in any sharding.
+  // shardings from the readers. New tensors (full, iota) that then still have no sharding follow
+  // their readers, which have one by now. The values that remain are replicated.
   Fusion run() {
     forward();
     backward();
@@ -82,9 +82,10 @@ class Propagation {
     }
   }
 
-  // Gives new tensors the sharding that their readers want. New tensors are full, iota and values
-  // that are computed only from them. In any sharding they need no communication. This function
-  // therefore runs after the values that are not new have determined the shardings of the readers.
+  // Gives new tensors without a sharding the sharding that their readers want. New tensors are
+  // full, iota and values that are computed only from them. They need no communication in any
+  // sharding. This function therefore runs after the values that are not new have determined the
+  // shardings of the readers.
   void backwardToNew() {
     IdVector<ValueId, bool> is_new(states_.size(), false);
     for (const Expression& expr : fusion_.exprs()) {

@@ -8,7 +8,7 @@
 namespace heddle {
 
 // Describes one data movement that insertResharding inserted, as text for dumps. insertResharding
-// stores the list of all moves as an annotation of its result.
+// stores the list of all moves as an annotation of its result. joinReductions updates the list.
 struct ReshardMove {
   // One path of steps from one sharding to another.
   struct Way {

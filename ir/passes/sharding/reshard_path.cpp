@@ -193,8 +193,9 @@ void addGathers(const Sharding& state, std::vector<Sharding>& to) {
   }
 }
 
-// Adds one all-to-all step for each tensor axis whose innermost mesh axes are `added`. The step
-// moves the mesh axes `added` from this tensor axis to the end of the list of tensor axis `axis`.
+// Adds the sharding after an all-to-all, for each tensor axis whose innermost mesh axes are
+// `added`. The all-to-all moves these mesh axes from this tensor axis to the end of the list of
+// tensor axis `axis`.
 void addExchanges(const Sharding& state, size_t axis, const std::vector<MeshAxis>& added,
                   std::vector<Sharding>& to) {
   for (size_t other = 0; other < state.axes.size(); ++other) {
@@ -207,15 +208,16 @@ void addExchanges(const Sharding& state, size_t axis, const std::vector<MeshAxis
   }
 }
 
-// Adds steps that split the axis further: slices, reduce-scatters and all-to-alls. `wanted` is the
-// list of mesh axes that split this axis in the goal. Each step appends one or more of the mesh
-// axes that are still missing, in the order of `wanted`.
+// Adds the shardings after steps that split the axis further: slices, reduce-scatters and
+// all-to-alls. `wanted` is the list of mesh axes that split this axis in the goal. Each step
+// appends one or more of the mesh axes that are still missing, in the order of `wanted`. Adds
+// nothing if `wanted` does not begin with the mesh axes that split the axis now.
 void addCuts(const Sharding& state, size_t axis, const std::vector<MeshAxis>& wanted,
              std::vector<Sharding>& to) {
   const std::vector<MeshAxis>& list = state.axes[axis];
   if (!isPrefix(list, wanted)) return;
   std::vector<MeshAxis> added;
-  bool free = true;  // true: no added mesh axis is in use, so a slice is enough
+  bool free = true;  // true: `state` uses none of the added mesh axes, so a slice is enough
   for (size_t i = list.size(); i < wanted.size(); ++i) {
     added.push_back(wanted[i]);
     free = free && !uses(state, wanted[i]);

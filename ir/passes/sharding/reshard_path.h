@@ -23,15 +23,15 @@ class ReshardPaths {
 
   struct Path {
     // The sharding after each step. The last entry is the wanted sharding. Empty: no step is
-    // needed.
+    // needed, or no path exists (`possible`).
     std::vector<Sharding> states;
     double bytes = 0;      // bytes that one device sends
     bool possible = true;  // false: no sequence of steps leads to the wanted sharding
   };
   // Returns the path of steps (ir/analysis/reshard_step.h) that moves the fewest bytes. No step of
   // the path is Compound. If several paths move equally many bytes, the path with the fewest steps
-  // is taken. The remaining ties are broken by a fixed order of the steps: steps within a mesh come
-  // before steps to another mesh. Neither `from` nor `to` may have a stream split.
+  // is taken. The remaining ties are broken in a fixed way, so that all ranks choose the same path.
+  // Neither `from` nor `to` may have a stream split.
   Path find(const TensorView& tensor, const Sharding& from, const Sharding& to) const;
 
   // Returns alternatives to the path of find(). For each first step that find() did not take, the
@@ -40,7 +40,8 @@ class ReshardPaths {
   std::vector<Path> alternatives(const TensorView& tensor, const Sharding& from, const Sharding& to,
                                  size_t most) const;
 
-  double bytes(const TensorView& tensor) const;  // size of the unsharded tensor in bytes
+  // Returns the size of the unsharded tensor in bytes, computed with the default sizes.
+  double bytes(const TensorView& tensor) const;
   // Returns bytes(), except that an empty axis counts as one element. If two tensors have equal
   // extents, the one with the wider dtype therefore always has more bytes.
   double nonemptyBytes(const TensorView& tensor) const;

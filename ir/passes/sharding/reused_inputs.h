@@ -26,7 +26,8 @@ Fusion shardReusedOutputs(Fusion fusion);
 Fusion moveReusedOutputs(Fusion fusion);
 
 // Returns the end of an error message about the sharding of a reusing output. The text names the
-// input and states the sharding of the input. Returns "" for every other value.
+// input and states the sharding of the input. Returns "" for every other value, and if the input
+// has no sharding.
 std::string reuseOf(const Fusion& fusion, ValueId output);
 
 }  // namespace heddle

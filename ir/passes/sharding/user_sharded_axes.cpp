@@ -38,7 +38,8 @@ std::vector<bool> followedAxes(const Fusion& fusion, const Expression& expr,
   return result;
 }
 
-// Sets of axes that must have the same sharding if no data is to move.
+// Divides the axes of all values into sets. The axes of a set must have the same sharding so that
+// no data has to move.
 class ConnectedAxes {
  public:
   explicit ConnectedAxes(const Fusion& fusion) : fusion_(fusion), first_(fusion.values().size()) {
@@ -123,8 +124,11 @@ class ConnectedAxes {
 
   const Fusion& fusion_;
   IdVector<ValueId, size_t> first_;  // the number of the first axis of each value
-  std::vector<size_t> parents_;      // by the number of the axis; a root names a set
-  std::vector<bool> is_sharded_;     // of each root: whether the set contains a sharded axis
+  // Union-find, with one entry per number of an axis. The root of a set identifies the set.
+  std::vector<size_t> parents_;
+  // Whether the sharding of the value splits the axis. For a root: whether the set contains an axis
+  // that is split.
+  std::vector<bool> is_sharded_;
 };
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace heddle {
 //    (ir/analysis/shardable_axes.h).
 // An axis may also be sharded only because the readers of the value are sharded. The user did not
 // ask for this sharding, so it must not add conditions on sizes. Only the rules for reshapes use
-// this information. If the fusion has no reshape, the function therefore returns empty lists.
+// this information. If the fusion has no reshape, the list of each value is therefore empty.
 IdVector<ValueId, std::vector<bool>> userShardedAxes(const Fusion& fusion);
 
 // Returns, for each value and logical axis, whether propagateSharding may shard this axis. Call
@@ -24,7 +24,7 @@ IdVector<ValueId, std::vector<bool>> userShardedAxes(const Fusion& fusion);
 //    axis with an axis that may be sharded. An expression connects axes of its operands and its
 //    result. An output that is stored in an input (`return %y in %x`) is connected with this input
 //    in the same way.
-// If no value has a sharding, the function returns empty lists.
+// If no value has a sharding, the list of each value is empty.
 IdVector<ValueId, std::vector<bool>> axesThatMayBeSharded(const Fusion& fusion);
 
 }  // namespace heddle
