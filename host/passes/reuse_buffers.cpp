@@ -61,8 +61,8 @@ class BufferReuser {
     findViews();
     findInputs();
     findAllocated();
-    // Outputs choose from the inputs before temporaries do. Their memory outlives the run, so they
-    // save memory for longer.
+    // Outputs choose from the inputs before temporaries do. The memory of an output outlives the
+    // run, so an output that takes the memory of an input saves memory for longer.
     for (size_t i = 0; i < allocated_.size(); ++i) {
       if (isReturned(allocated_[i])) listInputs(allocated_[i], true);
     }
@@ -136,8 +136,8 @@ class BufferReuser {
     }
   }
 
-  // Finds the Allocates at the top level whose slots have one definition. Their values must be
-  // used, and must be either freed or returned.
+  // Finds the Allocates at the top level whose slots have one definition. Leaves out values that
+  // are not used, and values that are neither freed nor returned.
   void findAllocated() {
     std::map<RootId, size_t> freed;
     for (size_t i = 0; i < program_.body.size(); ++i) {
