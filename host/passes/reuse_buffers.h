@@ -15,8 +15,8 @@ namespace heddle::host {
 // one tensor that the program allocates follows them. Every tensor of the list has as many bytes as
 // the new value, on every rank and for all sizes.
 // - Each allocated tensor is in at most one list. It is not listed if the program allocates new
-//   memory between the Free of the tensor and the new value. The tensor would otherwise stay
-//   allocated beside the new memory, and the peak memory of a run could grow.
+//   memory between the Free of the tensor and the Allocate of the new value. The tensor would
+//   otherwise stay allocated beside the new memory, and the peak memory of a run could grow.
 // - An input is offered to the outputs of the program before it is offered to temporaries. The
 //   reason: the memory of an output outlives the run, so an output that takes the memory of an
 //   input saves memory for longer.

@@ -24,7 +24,7 @@ struct KernelChoices;     // host/device/kernel_choices.h
 // of sizes. A plan is an unrolled program that is bound to a device: a flat list of steps. The plan
 // fixes every size, kernel and communicator, and every offset that does not depend on late inputs
 // (LatePointer). Only pointers and scalar values are missing.
-// An argument block contains the arguments of one kernel launch. Before a run launches a kernel, it
+// An argument block contains the arguments of one stage (Stage). Before a run launches a stage, it
 // writes pointers and scalars to known offsets in its copy of the argument block. All runs with the
 // same shapes share the plan. A plan is immutable, except its member `agreed`.
 //

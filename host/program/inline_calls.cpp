@@ -154,7 +154,8 @@ class Inliner {
   // is exactly this symbol, or else its default. For each other axis of an input, a guard compares
   // the extents of the caller and the callee, unless both are the same expression. The guards are
   // created after all axes have been visited, because a guard may contain a symbol that a later
-  // input determines. Each loop index of the callee gets a new name.
+  // input determines. bindScalars() then sets the symbols of inputs (`%n`). Each loop index of the
+  // callee gets a new name.
   void bindSymbols(const Program& callee, const Call& call) {
     symbols_.clear();
     for (const auto& [symbol, value] : callee.size_defaults) symbols_[symbol] = Size(value);

@@ -26,11 +26,12 @@ struct Allocate {
   SlotId out;
   StreamId stream = kCallerStream;
   // The slot gets the memory of the first tensor in this list that is available. The first write to
-  // the slot overwrites the value of this tensor. A tensor that the program allocated is available.
-  // An input is available if the run donates it (RunOptions::donated). A tensor whose memory an
-  // earlier Allocate has taken is no longer available. If no tensor is available, the instruction
-  // allocates new memory. Exception: inside an If that the run decides (Predicate), it always
-  // allocates new memory.
+  // the slot overwrites the value of this tensor. These tensors are available, if no earlier
+  // Allocate has taken their memory:
+  // - a tensor that the program allocated, if it begins at the first byte of its buffer
+  // - an input that the run donates (RunOptions::donated), unless the slot is a preallocated output
+  // If no tensor is available, the instruction allocates new memory. Inside an If that the run
+  // decides (Predicate), it always allocates new memory.
   std::vector<SlotId> reuse = {};
   bool operator==(const Allocate&) const = default;
   static constexpr std::string_view kMnemonic = "allocate";

@@ -9,7 +9,7 @@
 namespace heddle::host {
 
 // The library functions that a CallLibrary instruction can name:
-// - ops of the kinds Matmul, Scan and Scatter
+// - ops of the kinds Matmul, Scan and Scatter (OpKind in ir/ops/op.h)
 // - `attention` of (q, k, v): o = softmax(q k^T scale) v. A call may have a second result, the
 //   log-sums: the log-sum-exp of each row of q k^T scale (f32, the axes of o except the last one).
 // - `attention_backward` of (g, q, k, v): the gradients (dq, dk, dv), where g is the gradient of
