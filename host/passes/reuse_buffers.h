@@ -11,9 +11,9 @@ namespace heddle::host {
 // the old value may write the new one, if both have the same type, padding and memory order, and
 // the kernel may work in place (codegen/plan/in_place.h).
 //
-// A list contains up to kMostDonated inputs, which a run uses if the caller donates them. At most
-// one tensor that the program allocates follows them. Every tensor of the list has as many bytes as
-// the new value, on every rank and for all sizes.
+// A list contains up to kMostDonated inputs. A run takes their memory only if the caller donates
+// them. At most one tensor that the program allocates follows them. Every tensor of the list has as
+// many bytes as the new value, on every rank and for all sizes.
 // - Each allocated tensor is in at most one list. It is not listed if the program allocates new
 //   memory between the Free of the tensor and the Allocate of the new value. The tensor would
 //   otherwise stay allocated beside the new memory, and the peak memory of a run could grow.

@@ -219,7 +219,7 @@ class PlanBuilder {
   const GivenTensors& given_;
   PlanTarget target_;
   std::shared_ptr<Plan> plan_;
-  InstructionIndex current_ = -1;
+  InstructionIndex current_ = -1;     // the instruction whose steps are emitted; -1: none
   Plan::StepNote note_;               // note for the steps of the current instruction
   std::vector<int32_t> occurrences_;  // number of earlier executions of each instruction
 

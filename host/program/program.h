@@ -115,9 +115,9 @@ int32_t countInstructions(const std::vector<Instruction>& body);
 // --- the slots and streams of instructions ------------------------------------------------------
 
 // A read or write of the memory of a tensor slot by an instruction. An Allocate and a Free count
-// as writes. A scalar slot that a LaunchKernel or a Print reads has an Access too.
-// In a collective with a root, only some ranks access each slot. accessesOf() returns the accesses
-// of all ranks; the unrolled program of a rank contains only the accesses of this rank.
+// as writes. A scalar slot that a LaunchKernel or a Print reads has an Access too. In a collective
+// with a root, only some ranks access each slot. accessesOf() returns the accesses of all ranks;
+// the unrolled program of a rank contains only the accesses of this rank.
 struct Access {
   SlotId slot;
   bool write;  // false: a read
