@@ -17,9 +17,10 @@ namespace heddle::host {
 // Promises: the caller promises that each new tensor has the dtype, sizes, strides and memory (host
 //           or device) of the tensor that it replaces. heddle cannot check this.
 // Options:  the object keeps the RunOptions. Their allocator, profile and stream must outlive it.
-// Memory:   the object keeps no reference to the tensors. The rules of Executable::run() apply to
-//           their memory. An output that is a view of an input has no owner. An output that is
-//           stored in an input has an owner, but this owner does not keep the memory alive.
+// Memory:   the object keeps no owner of the tensors (Tensor::owner). The rules of
+//           Executable::run() apply to their memory. An output that is a view of an input has no
+//           owner. An output that is stored in an input has an owner, but this owner does not keep
+//           the memory alive.
 // Threads:  one thread at a time may use the object. Several threads may use several objects.
 // Lifetime: the Executable or FusionExecutor that created the object must outlive it.
 class PreparedRun {
@@ -28,16 +29,16 @@ class PreparedRun {
   PreparedRun(PreparedRun&&) noexcept;
 
   // Sets the address of input `i`, which is a tensor. Throws UserError in these cases:
-  // - There is no such input, or it is a scalar.
+  // - The arguments of prepareRun() had no such input, or it is a scalar.
   // - `data` is nullptr although the tensor has elements.
   // - The tensor is in device memory, and `data` is less aligned than the tensor with which the
   //   object was created. An alignment of more than 16 bytes counts as 16 bytes.
   void setInput(size_t i, void* data);
-  // Sets the value of input `i`, which is a scalar. Throws UserError if there is no such input, or
-  // if it is a tensor. Also throws UserError if the input decides a size or an offset, and the
-  // value is not one for which the object was created, or does not fit the type of the input. The
-  // object then keeps the old value. For all other inputs, run() throws if the value does not fit
-  // the type (Argument in host/device/device_tensor.h).
+  // Sets the value of input `i`, which is a scalar. Throws UserError if the arguments of
+  // prepareRun() had no such input, or if it is a tensor. Also throws UserError if the input
+  // decides a size or an offset, and the value is not one for which the object was created, or does
+  // not fit the type of the input. The object then keeps the old value. For all other inputs, run()
+  // throws if the value does not fit the type (Argument in host/device/device_tensor.h).
   void setScalar(size_t i, Scalar value);
   // Sets the address that receives output `i`. Throws UserError in these cases:
   // - The output was not preallocated (RunOptions::preallocated) when the object was created.

@@ -49,7 +49,7 @@ class WaitingBuffers {
   }
 
  private:
-  using Waiting = std::pair<size_t, RootId>;  // the order of add(), and the buffer
+  using Waiting = std::pair<size_t, RootId>;  // the number of the call of add(), and the buffer
 
   // Stores the buffer with an access after which stream 0 is not ordered. If there is no such
   // access, stores the buffer in known_.
@@ -80,9 +80,10 @@ class WaitingBuffers {
 };
 
 // Frees the buffers that instructions at the top level allocate. The first loop finds the last use
-// of each buffer. It also finds the buffers that the author must free, because an instruction that
-// the author has ordered uses them (Item::opaque). The last loop frees each other buffer as soon as
-// its last use has been visited and stream 0 is ordered after all uses.
+// of each buffer. It also finds the buffers that opaque instructions use (Item::opaque: the author
+// has ordered these instructions). The function frees neither these buffers nor buffers that the
+// program returns or frees. The last loop frees each other buffer as soon as its last use has been
+// visited and stream 0 is ordered after all uses.
 Program freeAtTop(Program program) {
   const BufferAccesses items = bufferAccessesOf(program);
   StreamOrder order(program, items);
@@ -176,7 +177,7 @@ class BodyFrees {
 
  private:
   // Frees the slots that satisfy all of these conditions:
-  //   Exactly one instruction of this list allocates the slot, before all other uses.
+  //   Exactly one instruction defines the slot: an Allocate of this list, before all other uses.
   //   Only this list and the bodies inside it name the slot and its views.
   //   Neither the slot nor one of its views is in taken_.
   void list(std::vector<Instruction>& body) {
@@ -210,7 +211,7 @@ class BodyFrees {
     body = std::move(out);
   }
 
-  // Returns whether only this list and the bodies inside it use the slot and all its direct and
+  // Returns whether only this list and the bodies inside it name the slot and all its direct and
   // indirect views. Returns false if one of these slots is in taken_.
   bool aliasesStay(SlotId slot, const std::map<SlotId, int>& here) {
     std::set<SlotId> views{slot};

@@ -87,8 +87,8 @@ class SyncInserter {
   void wait(const StreamOrder::Done& done, StreamId stream, size_t at) {
     if (done.post >= 0) {
       const TokenId token = order_.tokenOf(done.post);
-      // The token is invalid if a later operation has been posted with it. A Wait can then no
-      // longer wait for this operation, and verify() reports the missing order.
+      // The token is invalid if a later operation has been posted with the same token. A Wait can
+      // then no longer wait for this operation, and verify() reports the missing order.
       if (!token.valid()) return;
       before_[at].push_back({Wait{token, stream}});
     } else {
@@ -98,7 +98,7 @@ class SyncInserter {
   }
 
   // Returns the event that is recorded after the item of the access. Creates the event and its
-  // RecordEvent at the first call.
+  // RecordEvent at the first call for this item.
   EventId eventAfter(const StreamOrder::Done& done) {
     const auto [found, is_new] = event_after_.emplace(done.item, program_.events.endId());
     if (is_new) {

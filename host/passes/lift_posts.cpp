@@ -37,7 +37,7 @@ bool allocates(const Instruction& x, const Communicate& post) {
   return made != nullptr && made->out == post.out && post.in != post.out && post.also.empty();
 }
 
-// Returns whether instruction number `x` waits for an earlier post that does not conflict with
+// Returns whether instruction number `x` is a Wait for an earlier post that does not conflict with
 // `item`.
 bool waitsForAnother(const Program& program, const BufferAccesses& items, size_t x,
                      const Item& item) {
@@ -66,8 +66,8 @@ Program liftPosts(Program program) {
     const auto* found = std::get_if<Communicate>(&body[i].op);
     if (found == nullptr) continue;
     const Communicate post = *found;
-    // Only a Send may move past waits. A stage of a pipeline-parallel program should send its
-    // result before it waits for the results of other stages.
+    // Only a Communicate of the kind Send may move past waits. A stage of a pipeline-parallel
+    // program should send its result before it waits for the results of other stages.
     const bool is_send = post.kind == comm::CollectiveKind::Send;
     if (body[i].on.valid() && !is_send) continue;
     const auto stops = [&](size_t at) {

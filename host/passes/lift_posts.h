@@ -7,6 +7,9 @@ namespace heddle::host {
 // Moves every top-level Communicate up, so that the collective starts as soon as its input is
 // ready. If the instruction directly before the Communicate allocates its only output, this
 // Allocate moves too.
+//   A Communicate does not move past an instruction that defines one of its slots, nor past one
+//     that accesses the same memory if one of the two writes. In particular, it stays after the
+//     instruction that computes its input.
 //   A Communicate does not move past another post, a wait, a loop or a branch. Exception: a
 //     Communicate of kind Send moves past the wait for an earlier post, unless the two posts access
 //     the same memory and one of them writes. The stages of a pipeline-parallel program overlap

@@ -66,7 +66,7 @@ class ItemOrder {
   }
 
   bool writesInput(size_t item) const {
-    // A Wait has the accesses of its post, which is an item of its own.
+    // The post of a Wait is an item of its own, so the Wait does not count as a write.
     if (std::holds_alternative<Wait>(program_.body[item].op)) return false;
     const std::set<ItemAccess>& all = items_.items[item].accesses;
     return std::any_of(all.begin(), all.end(), [&](const ItemAccess& access) {
@@ -193,9 +193,9 @@ class ItemList {
 
   bool precedes(size_t a, size_t b) const { return label_[a] < label_[b]; }
 
-  // Moves the items of the wish before its target, where later calls keep them. Changes nothing if
-  // one of these items depends on the target, or must stay after the target because of an earlier
-  // wish. Returns whether an item moved.
+  // Moves the items of the wish, and the items on which they depend, before its target, where later
+  // calls keep them. Changes nothing if one of these items depends on the target, or must stay
+  // after the target because of an earlier wish. Returns whether an item moved.
   bool fulfil(const ItemOrder& order, const ItemMove& wish) {
     std::vector<size_t> moved;
     for (size_t item : wish.items) {
@@ -209,8 +209,9 @@ class ItemList {
   }
 
  private:
-  // Adds to `needed` the items after the target on which the items in `needed` depend. Returns
-  // false if one of them depends on the target.
+  // Adds to `needed` the items after the target that must precede an item in `needed`, because this
+  // item depends on them or because of an earlier wish. Returns false if the target itself must
+  // precede an item in `needed`.
   bool addNeeded(const ItemOrder& order, std::vector<size_t>& needed, size_t target) {
     ++mark_;
     for (size_t item : needed) marks_[item] = mark_;
@@ -286,16 +287,17 @@ class ItemList {
   }
 
   static constexpr int kLabelBits = 62;
-  // A range of twice as many labels may have this many times as many items (spreadLabels()).
+  // spreadLabels(): when the range of labels doubles, the number of items that it may contain grows
+  // by this factor.
   static constexpr double kDensity = 1.5;
 
-  std::vector<size_t> previous_;  // per item; the last element is the end of the list
+  std::vector<size_t> previous_;  // per item; index end_ stands for the end of the list
   std::vector<size_t> next_;
   std::vector<uint64_t> label_;
   std::vector<size_t> marks_;  // per item: mark_ of the last wish that needs the item
   std::vector<std::vector<const ItemMove*>> kept_before_;  // per item: wishes with this target
   size_t end_;
-  size_t mark_ = 0;
+  size_t mark_ = 0;  // number of the current wish, from 1
 };
 
 // Moves the items of [begin, end) that are in `late` after all other items of this range.

@@ -61,8 +61,8 @@ class BufferReuser {
     findViews();
     findInputs();
     findAllocated();
-    // Outputs choose from the inputs before temporaries do. Their memory outlives the run, so they
-    // save memory for longer.
+    // Outputs choose from the inputs before temporaries do. The memory of an output outlives the
+    // run, so an output that takes the memory of an input saves memory for longer.
     for (size_t i = 0; i < allocated_.size(); ++i) {
       if (isReturned(allocated_[i])) listInputs(allocated_[i], true);
     }
@@ -136,8 +136,8 @@ class BufferReuser {
     }
   }
 
-  // Finds the Allocates at the top level whose slots have one definition. Their values must be
-  // used, and must be either freed or returned.
+  // Finds the Allocates at the top level whose slots have one definition. Leaves out values that
+  // are not used, and values that are neither freed nor returned.
   void findAllocated() {
     std::map<RootId, size_t> freed;
     for (size_t i = 0; i < program_.body.size(); ++i) {
@@ -238,9 +238,9 @@ class BufferReuser {
     return of.tensor.sharding ? of.tensor.sharding->mesh : kNoMesh;
   }
 
-  // Lists the inputs whose memory a value may reuse, beginning with the input that is used last. An
-  // output reserves the first free input of its list. Reserved inputs follow the free ones in the
-  // list of an output. The list of a temporary contains only free inputs.
+  // Lists the inputs whose memory a value may reuse. The input with the latest last use is first.
+  // An output reserves the first free input of its list. Reserved inputs follow the free ones in
+  // the list of an output. The list of a temporary contains only free inputs.
   void listInputs(const StoredValue& next, bool is_output) {
     const auto offered = inputs_.find({meshOf(slot(next.slot)), next.bytes});
     if (offered == inputs_.end()) return;
@@ -279,7 +279,7 @@ class BufferReuser {
   }
 
   // Lists at most one allocated tensor for each value, in the order of the program. A tensor is not
-  // listed if the program allocates new memory between its Free and the new value
+  // listed if the program allocates new memory between its Free and the Allocate of the new value
   // (host/passes/reuse_buffers.h).
   void listAllocated() {
     // The values not taken yet, by their ranks and StoredValue::bytes.
@@ -307,9 +307,9 @@ class BufferReuser {
     }
   }
 
-  // Of the values whose memory `next` may take, returns the value that is used last. Removes values
-  // that are freed before `last_new`. New memory has been allocated since then, so no later value
-  // may take their memory either.
+  // Of the values whose memory `next` may take, returns the one with the latest last use. Removes
+  // values that are freed before `last_new`. New memory has been allocated since then, so no later
+  // value may take their memory either.
   LastUsedFirst::const_iterator bestOf(LastUsedFirst& values, const StoredValue& next,
                                        size_t last_new) const {
     auto old = values.lower_bound(order_->usesOf(next.root).front().item);

@@ -10,7 +10,8 @@
 namespace heddle::host {
 namespace {
 
-// Returns the first element after `after`, or `none` if there is none. The list is sorted.
+// Returns the first element of the sorted list that is greater than `after`, or `none` if there is
+// no such element.
 size_t nextIn(const std::vector<size_t>& list, size_t after, size_t none) {
   const auto found = std::upper_bound(list.begin(), list.end(), after);
   return found == list.end() ? none : *found;

@@ -28,8 +28,8 @@ struct CopiedOutput {
   SlotId buffer = kNoSlot;      // the slot of the Allocate for `value`; kNoSlot: there is none
   size_t allocate = 0;          // index of the Allocate
   std::string why_copied = {};  // "": the output can be written in place
-  // The instructions that must read the input before the first write to the buffer, which is
-  // ItemMove::target. nullopt: the output is copied for another reason.
+  // The instructions that access the input and must precede the first write to the buffer, which is
+  // ItemMove::target. nullopt: the output is copied for a reason that no move can remove.
   std::optional<ItemMove> readers = {};
 };
 

@@ -15,24 +15,25 @@ namespace heddle::host {
 //   loop or branch accesses the buffer. Other outputs may be this buffer or views of it. Such an
 //   output becomes a view of the input.
 // - No earlier output has made the buffer a view of another input.
-// - No instruction reads the input after the first write to the buffer. The pass first moves the
-//   instructions that read the input to positions before this write, if they do not depend on the
-//   write.
-// - If the instruction that writes first also reads the input, it is a kernel that reads and writes
-//   the complete input. This kernel may work in place (codegen/plan/in_place.h).
-// - No instruction needs the layout of the buffer's type (needsLayout() of
-//   host/program/layout_needs.h), or the input has the same memory order without gaps and the same
-//   padding.
+// - An instruction writes the buffer. After the first write, only the copy accesses the input. The
+//   pass first moves the other instructions that access the input to positions before this write,
+//   if they do not depend on the write.
+// - If the instruction that first writes the buffer also reads the input, it is a kernel that may
+//   work in place (codegen/plan/in_place.h). It reads the complete input and writes the complete
+//   buffer.
+// - No instruction that uses the buffer or a view of it needs the layout of its type (needsLayout()
+//   of host/program/layout_needs.h), or the input has the same memory order without gaps and the
+//   same padding.
 // - The input has the memory order for which the buffer was created, or the user requires no memory
 //   order (Layout::required) of the output and of other outputs that are views of the buffer.
 //
 // A program does not change if its author has ordered its streams (isUnordered() in
-// host/passes/analysis/buffer_accesses.h is false).
-// Throws UserError if an output with ReusedInput::required still needs a copy. The message gives
-// the reason.
+// host/passes/analysis/buffer_accesses.h is false). In all other programs, the pass throws
+// UserError if an output with ReusedInput::required still needs a copy. The message gives the
+// reason.
 //
-// The pass also moves instructions so that all allocations happen before the first write to an
-// input. A run that fails because memory is exhausted then leaves its inputs unchanged.
+// The pass also moves instructions so that all allocations at the top level happen before the first
+// write to an input. A run that fails because memory is exhausted then leaves its inputs unchanged.
 Program writeInPlace(Program program);
 
 // Moves every top-level Allocate that follows the first write to an input to a position directly

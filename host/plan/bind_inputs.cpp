@@ -137,8 +137,9 @@ bool isGiven(const std::vector<int64_t>& offset) {
   return std::any_of(offset.begin(), offset.end(), [](int64_t first) { return first != 0; });
 }
 
-// Checks that the descriptor is the block that the sharding of the slot gives to this rank. Then
-// sets the offset. The caller's strides do not change.
+// Checks that the descriptor is the block that the sharding of the slot gives to this rank, and
+// that its allocated sizes and strides are possible. Then sets the offset and TensorDesc::held. The
+// caller's strides do not change.
 void checkBlock(const Slot& slot, const Scope& scope, TensorDesc& desc) {
   const TensorDesc expected = scope.describe(slot);
   HEDDLE_USER_CHECK_CODE(ShapeMismatch, desc.sizes == expected.sizes,
@@ -172,7 +173,7 @@ void checkObserved(const Slot& slot, const TensorDesc& desc) {
   for (size_t i = observed.order.size(); i-- > 0;) {
     const size_t axis = observed.order[i];
     if (desc.sizes[axis] == 1) {
-      inner_span *= desc.alloc[axis];  // more than 1 if the axis is padded
+      inner_span *= desc.alloc[axis];  // alloc is more than 1 if the axis is padded
       continue;
     }
     const int64_t stride = desc.strides[axis];

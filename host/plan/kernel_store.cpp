@@ -24,9 +24,9 @@ size_t hashOf(const KernelStore::Key& key) {
   return hash;
 }
 
-// Returns a text that contains everything about the segment except names: its text, the numbers of
-// its values, and the kinds of their axes. The numbers count because StoredSegment stores an
-// analysis that refers to values by number.
+// Returns a text that identifies the segment, except for its name and the names of its values. The
+// text contains the text form, the numbers of the values, and the kinds of their axes. The numbers
+// count because StoredSegment stores an analysis that refers to values by number.
 std::string identityOf(const Fusion& given) {
   Fusion segment = given;
   segment.name = "segment";
@@ -158,8 +158,8 @@ void KernelStore::unloadUnused() {
   if (bytes_.total() <= most_bytes_) return;
   std::vector<std::pair<int64_t, const std::string*>> unused;
   for (const auto& [text, source] : sources_) {
-    // A second copy of the pointer belongs to a running prepare(). When prepare() has returned, its
-    // result holds the kernels, so isUsed() is true.
+    // A second copy of the pointer belongs to a running prepare() or compile(). When prepare() has
+    // returned, its result holds the kernels, so isUsed() is true.
     if (source.use_count() == 1 && !source->isUsed()) unused.push_back({source->last_use, &text});
   }
   std::sort(unused.begin(), unused.end());

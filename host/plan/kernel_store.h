@@ -68,8 +68,9 @@ class KernelStore {
     bool operator==(const Key&) const = default;
   };
   // Returns the StoredSegment of a segment. Equal segments share one StoredSegment, also if they
-  // belong to different programs. Segments that differ only in names count as equal, because
-  // kernels do not depend on names. Requires that the device has a compiler.
+  // belong to different programs. Segments that differ only in their own name and in the names of
+  // their values count as equal, because kernels do not depend on these names. Requires that the
+  // device has a compiler.
   std::shared_ptr<StoredSegment> segmentOf(const Fusion& segment);
   // Returns StoredSegment::bind() for these operands. If that finds a kernel, increments
   // Counts::reused.

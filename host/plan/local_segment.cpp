@@ -72,7 +72,7 @@ class Localiser {
   }
 
   // Returns the sizes in attribute `attr` of an op as constants. In the attributes `sizes` and
-  // `stops`, the size of a sharded axis of the result becomes that of this rank's block.
+  // `stops`, the entry of a sharded axis of the result becomes the size of this rank's block.
   std::vector<Size> localSizes(const Expression& expr, std::string_view attr) const {
     const auto& sizes = expr.attr<std::vector<Size>>(attr);
     const TensorView& out = segment_.tensor(expr.outputs[0]);

@@ -22,8 +22,9 @@ struct KernelChoices;     // host/device/kernel_choices.h
 
 // An unrolled program (host/unroll/unroll.h) is a host program written out for one rank and one set
 // of sizes. A plan is an unrolled program that is bound to a device: a flat list of steps. The plan
-// fixes every size, offset, kernel and communicator. Only pointers and scalar values are missing.
-// An argument block contains the arguments of one kernel launch. Before a run launches a kernel, it
+// fixes every size, kernel and communicator, and every offset that does not depend on late inputs
+// (LatePointer). Only pointers and scalar values are missing.
+// An argument block contains the arguments of one stage (Stage). Before a run launches a stage, it
 // writes pointers and scalars to known offsets in its copy of the argument block. All runs with the
 // same shapes share the plan. A plan is immutable, except its member `agreed`.
 //
@@ -31,7 +32,7 @@ struct KernelChoices;     // host/device/kernel_choices.h
 // scalar value of the run.
 
 struct Plan {
-  // One launch of a kernel.
+  // One of the launches that compute a kernel. Several LaunchSteps may use the same stage.
   struct Stage {
     codegen::LaunchStage launch;
     KernelHandle kernel = nullptr;  // stays loaded because Plan::kernels owns it
@@ -101,16 +102,18 @@ struct Plan {
     std::string name;
     Operand operand;
   };
-  // The tensors and scalars of an instruction that its two InspectSteps inspect.
+  // The tensors and scalars of an instruction that its two InspectSteps inspect. The sends and
+  // receives of a group have one Inspection, which belongs to the GroupEnd.
   struct Inspection {
     InstructionIndex instruction = -1;
     int32_t occurrence = 0;  // see StepNote::occurrence
-    // true: some of the written values come from other ranks.
+    // true: the instruction posts operations, so written values may come from other ranks.
     bool communicates = false;
     CountsId counts = {};  // valid: an all-to-all-v; its counts say which elements are inspected
     std::vector<NamedOperand> read;
     std::vector<NamedOperand> written;
-    std::vector<std::string> ops;  // per tensor of `written`: the op that computes it; "": none
+    // Per element of `written`: the op or library function that computes it; "": none.
+    std::vector<std::string> ops;
   };
   struct BufferInput {  // a tensor in device memory
     PointerIndex pointer;
@@ -137,8 +140,8 @@ struct Plan {
     int32_t input;
     DType dtype;
   };
-  struct Preallocated {  // a caller's tensor that receives an output
-    PointerIndex pointer;
+  struct Preallocated {     // a caller's tensor that receives an output
+    PointerIndex pointer;   // of the buffer that the tensor replaces, or preallocatedPointer()
     int32_t output;         // position of the output
     std::string name;       // name of the output, without '%'
     int64_t bytes;          // size of the caller's tensor, with padding
@@ -228,6 +231,7 @@ struct Plan {
   }
   // Returns the length of RunState::pointers.
   size_t pointers() const { return latePointer(late_pointers.size()).index(); }
+  // Returns the index in RunState::pointers of element `i` of late_pointers.
   PointerIndex latePointer(size_t i) const {
     return PointerIndex(buffers.size() + streams + outputs.size() + i);
   }

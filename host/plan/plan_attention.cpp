@@ -34,7 +34,7 @@ int64_t headsPerHead(const CallLibrary& call, const UnrolledStep& step) {
 
 // A tensor of an attention call. cuDNN accesses the tensor in place, or a copy without gaps.
 struct Part {
-  View view;               // the tensor itself
+  View view;               // the tensor itself; its heads may be repeated (headsRepeated())
   TensorDesc seen;         // the memory that cuDNN accesses: the tensor or its copy
   bool is_copied = false;  // true: cuDNN accesses a copy
 };
@@ -116,9 +116,10 @@ std::shared_ptr<const PreparedAttention> prepared(const CallLibrary& call,
 
 }  // namespace
 
-// Emits the call, with copies of the tensors that cuDNN cannot access in place. The workspace
-// begins with the bytes that the call itself needs. The copies follow. If several heads of q share
-// a head of k and v, the copies of k and v contain each head several times.
+// Emits the call, with copies of the tensors that cuDNN cannot access in place. Emits nothing on
+// the null device, or if no result has elements. The workspace begins with the bytes that the call
+// itself needs. The copies follow. If several heads of q share a head of k and v, the copies of k
+// and v contain each head several times.
 void PlanBuilder::emitAttention(const CallLibrary& call, const UnrolledStep& step) {
   const auto is_empty = [](const View& out) { return out.desc.numel() == 0; };
   if (target_.device.kind() == DeviceKind::Null) return;

@@ -36,7 +36,7 @@ void PlanBuilder::compileKernels() {
   target_.kernels.compile(newKernels());
 }
 
-// Creates all parts of the plan that need no other rank. Loads nothing on the device.
+// Creates all parts of the plan that need no other rank. Loads no generated kernels.
 void PlanBuilder::draft() {
   plan_->streams = target_.streams;
   plan_->communication_streams = target_.communication_streams;
@@ -139,7 +139,8 @@ void PlanBuilder::useEvent(const EventKey& key, StreamId stream) {
   use.crosses = use.crosses || use.stream != stream;
 }
 
-// Finds out which tokens and events are used on several streams.
+// Finds out which streams the program uses, and which tokens and events are used on several
+// streams.
 void PlanBuilder::findEventUses() {
   StreamId group_stream = kCallerStream;
   for (const UnrolledStep& step : unrolled_.steps) {
@@ -180,7 +181,8 @@ void PlanBuilder::checkWrittenInput(const Buffer& buffer) const {
       buffer.input, buffer.name, str(desc.sizes), str(desc.strides));
 }
 
-// Creates the lists of arguments that a run stores in RunState::pointers and RunState::registers.
+// Lists the tensors and scalars of the caller that a run stores in RunState::pointers and
+// RunState::registers. Exception: bindValues() lists the 0-d tensors in host memory.
 void PlanBuilder::bindBuffers() {
   plan_->buffers = unrolled_.buffers;
   const IdVector<BufferId, bool> written = writtenInputs();

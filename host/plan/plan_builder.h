@@ -24,7 +24,7 @@ namespace heddle::host {
 // from which a kernel is generated.
 class PlanBuilder {
  public:
-  // `sizes` are those sizes of `request` on which the plan depends.
+  // `sizes` are the sizes of `request` without the late inputs (host/unroll/late_scalars.h).
   PlanBuilder(const Program& program, const Unrolled& unrolled, const UnrollRequest& request,
               const SizeBindings& sizes, const GivenTensors& given, const PlanTarget& target);
   // Call one of these functions, and only once. compileKernels() only compiles the kernels.
@@ -73,8 +73,8 @@ class PlanBuilder {
     std::optional<codegen::KernelChoice> choice = {};  // the chosen candidate
     // If the kernel is new: what the arguments of each stage contain. Otherwise empty.
     std::vector<codegen::StageLayout> layouts = {};
-    codegen::KernelPlan plan = {};    // addStages() moves its launches out, if it is not new
-    KernelStore::Loaded loaded = {};  // one per stage; empty: the kernel is new
+    codegen::KernelPlan plan = {};  // if the kernel is not new, addStages() moves the launches out
+    KernelStore::Loaded loaded = {};  // one per stage; empty: the kernel is new or has no stages
     StageId first_stage = {};         // the stages of the kernel are consecutive
     size_t stage_count = 0;
     codegen::SegmentPlanner::Operands operands() const {
@@ -107,8 +107,8 @@ class PlanBuilder {
     Plan::Inspection inspection = {};  // the tensors of the operations, if the plan checks numerics
   };
 
-  // plan_builder.cpp: the order of the work; streams and buffers. plan_outputs.cpp:
-  // checkPreallocated(), bindOutputs(), landsInPlace() and finishOutputs().
+  // plan_builder.cpp: the order of the work; streams, buffers and addresses. Exceptions in
+  // plan_outputs.cpp: checkPreallocated(), bindOutputs(), landsInPlace() and finishOutputs().
   void findEventUses();
   void useEvent(const EventKey& key, StreamId stream);
   void bindBuffers();
@@ -135,8 +135,8 @@ class PlanBuilder {
   int32_t alignmentAt(const Address& address) const;
   Plan::Operand operandOf(const UnrolledStep& step, size_t input);
 
-  // plan_steps.cpp: all instructions that the files below do not handle. Exception: emit() of a
-  // LaunchKernel is in plan_launch.cpp.
+  // plan_steps.cpp: the instructions that the other files do not handle. Exception: emit() of a
+  // LaunchKernel, which is declared here, is in plan_launch.cpp.
   void emit(const Allocate& op, const UnrolledStep& step);
   void emit(const Free& op, const UnrolledStep& step);
   void emit(const Evaluate& op, const UnrolledStep& step);
@@ -162,7 +162,7 @@ class PlanBuilder {
   void emitAttention(const CallLibrary& call, const UnrolledStep& step);
   void prepareMatmuls();
 
-  // plan_communicate.cpp: collectives, tokens and events.
+  // plan_communicate.cpp: collectives, sends, receives, tokens and events.
   void emit(const Communicate& op, const UnrolledStep& step);
   void emitOneWay(const Communicate& op, const UnrolledStep& step,
                   comm::Communicator* communicator);
@@ -219,7 +219,7 @@ class PlanBuilder {
   const GivenTensors& given_;
   PlanTarget target_;
   std::shared_ptr<Plan> plan_;
-  InstructionIndex current_ = -1;
+  InstructionIndex current_ = -1;     // the instruction whose steps are emitted; -1: none
   Plan::StepNote note_;               // note for the steps of the current instruction
   std::vector<int32_t> occurrences_;  // number of earlier executions of each instruction
 
@@ -236,6 +236,7 @@ class PlanBuilder {
   std::deque<Fusion> own_segments_;   // segments that the program does not contain
   std::deque<TensorDesc> own_descs_;  // descriptors that the unrolled program does not contain
   std::map<BufferId, HostValue> values_;
+  // Results of withValues() (host/plan/by_value_inputs.h), by its arguments.
   std::map<std::pair<const Fusion*, std::vector<bool>>, const Fusion*> by_value_segments_;
   std::vector<PlannedMatmul> planned_matmuls_;
   std::unordered_multimap<size_t, size_t> planned_by_hash_;  // indices in planned_matmuls_
@@ -245,8 +246,8 @@ class PlanBuilder {
   std::map<comm::Communicator*, std::pair<std::vector<int>, comm::Carrier>> members_;
   Group group_;
   DeviceEventId read_back_event_;  // event that all ReadBackSteps share; invalid: none yet
-  // The communicators and streams on which collectives have been posted, in order of their latest
-  // post. orderAfterOtherTeams() uses this list for transports whose collectives occupy the GPU
+  // The communicators and streams on which operations have been posted, in order of their latest
+  // post. orderAfterOtherTeams() uses this list for transports whose operations occupy the GPU
   // while they wait for other ranks.
   struct Posted {
     comm::Communicator* communicator;

@@ -1,4 +1,4 @@
-// The members of PlanBuilder for collectives, tokens and events.
+// The members of PlanBuilder for collectives, sends, receives, tokens and events.
 #include <algorithm>
 
 #include "host/plan/plan_builder.h"

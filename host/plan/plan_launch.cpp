@@ -213,7 +213,8 @@ void PlanBuilder::findKernel(PlannedKernel& kernel, const Launch& launch) {
 }
 
 // Finds the candidate that the program or PlanTarget::choices names. For this, it plans all
-// candidates of the kernel, which takes time.
+// candidates of the kernel, which takes time. If PlanTarget::choices names candidate 0, or none,
+// PlannedKernel::choice stays empty.
 void PlanBuilder::choose(PlannedKernel& kernel, const Launch& launch) const {
   const std::vector<TensorDesc> in = descsOf(kernel.inputs);
   const std::vector<TensorDesc> out = descsOf(kernel.outputs);

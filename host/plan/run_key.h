@@ -39,9 +39,9 @@ class RunKey {
 };
 
 // Caches values, one for each key of a run. The key consists of the RunKey and the values of the
-// inputs that decide sizes. For a late input, which decides only where slices begin
-// (host/unroll/late_scalars.h), the key contains a range of values instead of one value. A full
-// cache drops the least recently used values. Not thread-safe.
+// inputs that decide sizes or offsets (SizeInputs). For a late input, which decides only where
+// slices begin (host/unroll/late_scalars.h), the key contains a range of values instead of one
+// value. A full cache drops the least recently used values. Not thread-safe.
 template <class Value>
 class RunCache {
  public:
@@ -103,7 +103,7 @@ class RunCache {
   struct Entry {
     size_t hash;
     RunKey key;
-    std::vector<LateRange> scalars;  // ranges of the inputs that decide sizes
+    std::vector<LateRange> scalars;  // SizeInputs::ranges()
     Value value;
     int64_t bytes;
   };

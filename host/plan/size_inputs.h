@@ -11,11 +11,13 @@
 
 namespace heddle::host {
 
-// The inputs of a fusion or a program whose values decide sizes or where slices begin: integer
-// scalars, and integer tensors without axes in host memory. A plan is valid for one value of each
-// of these inputs, so every cache of plans compares the values. Exception: for a late input of a
-// program, which decides only where slices begin (host/unroll/late_scalars.h), a plan is valid for
-// a range of values. All code that chooses or creates a plan reads the values through this class.
+// The inputs of a fusion or a program whose values decide sizes or offsets: integer scalars, and
+// integer tensors without axes in host memory. An offset is any other number in an op or an
+// instruction that may depend on inputs, such as the position where a slice begins. A plan is valid
+// for one value of each of these inputs, so every cache of plans compares the values. Exception:
+// for a late input of a program, which decides only where slices begin
+// (host/unroll/late_scalars.h), a plan is valid for a range of values. All code that chooses or
+// creates a plan reads the values through this class.
 class SizeInputs {
  public:
   SizeInputs() = default;  // the list is empty

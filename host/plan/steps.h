@@ -135,8 +135,8 @@ struct PrintStep {  // prints a tensor or a scalar to stdout
   NamedOperandId operand;
   StreamId stream;
 };
-// Counts the NaN and infinite elements of the tensors that an instruction reads or has written. A
-// plan contains this step only if PlanTarget::check_numerics is true.
+// Counts the NaN and infinite values in the tensors and scalars that an instruction reads or has
+// written. A plan contains this step only if PlanTarget::check_numerics is true.
 struct InspectStep {
   InspectionId inspection;
   bool after;  // false: inspects what the instruction reads; true: what it has written

@@ -20,9 +20,10 @@ using WeakKernels = std::vector<std::weak_ptr<const void>>;
 // Returns pointers that keep the stages loaded. Returns nullopt if a stage was already unloaded.
 std::optional<std::vector<LoadedKernel>> lockAll(const WeakKernels& kernels);
 
-// A segment whose kernels a KernelStore holds. All programs of the store with an equal segment
-// share the object. The form of a kernel is its schedule and the yes/no facts on which its text
-// depends (codegen/bind/segment_planner.h). Thread-safe.
+// A segment (the part of a fusion from which a kernel is generated) whose kernels a KernelStore
+// holds. All programs that use the store and contain an equal segment share the object. The form of
+// a kernel is its schedule and the yes/no facts on which its text depends
+// (codegen/bind/segment_planner.h). Thread-safe.
 class StoredSegment {
  public:
   StoredSegment(int64_t number, Fusion segment, codegen::Target target)

@@ -27,7 +27,7 @@ struct Alias {
     std::vector<int64_t> axes;
     bool operator==(const Permute&) const = default;
   };
-  // Selects, along each axis, the indices from `starts` up to but not including `stops`.
+  // Selects, along each axis, the indices start, start + step, ... that are less than stop.
   struct Slice {
     std::vector<Size> starts;
     std::vector<Size> stops;
@@ -43,14 +43,13 @@ struct Alias {
   struct Shard {
     bool operator==(const Shard&) const = default;
   };
-  // Leaves out padding. The declaration of `out` gives its sizes. Along each axis, the allocated
-  // size of `out` is its declared allocated size or the allocated size of `in`, whichever is
-  // smaller.
+  // Leaves out padding. Along each axis, the allocated size of `out` is the smaller one of two
+  // sizes: the allocated size that the slot of `out` declares, and the allocated size of `in`.
   struct Unpad {
     bool operator==(const Unpad&) const = default;
   };
-  // Repeats the elements along new axes, and along axes on which `in` has one element and `out` has
-  // more. The strides of these axes are 0.
+  // Repeats the elements along new axes, and along each axis on which `in` has one element and
+  // `out` a different number of elements. The strides of these axes are 0.
   struct Expand {
     std::vector<int64_t> axes;  // ascending: the axes of `out` that `in` does not have
     bool operator==(const Expand&) const = default;

@@ -37,7 +37,9 @@ inline constexpr bool kIsPlain =
     std::is_same_v<T, Alias::Shard> || std::is_same_v<T, Alias::Unpad> ||
     std::is_same_v<T, Alias::Expand> || std::is_same_v<T, Alias::Diagonal>;
 
-// Calls `visit(slot, role)` for each slot in `member`, in the order of the text form.
+// Calls `visit(slot, role)` for each slot in `member`, in the order of the text form. Leaves out
+// kNoSlot. `role` is the role of the field, except in a Communicate::Pair: there, `in` is always
+// sent, and `out` is always received.
 template <class M, class Visit>
 void forEachSlotIn(M& member, FieldRole role, Visit& visit) {
   using T = std::remove_const_t<M>;

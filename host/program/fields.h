@@ -19,16 +19,18 @@ namespace heddle::host {
 // may name a slot (a register of the program) or a token (which represents a posted operation). The
 // functions of host/program/visit.h and host/program/program.h use the lists to find the slots,
 // tokens, sizes, streams, teams and bodies of an instruction. The build fails if an instruction has
-// no list, or if its list leaves a member out.
+// no list, or if its list has not as many entries as the instruction has members.
 
 // The role of a field: how the instruction uses the slot, token or event that the field names.
 struct FieldRole {
   // true: the instruction defines the slot, posts the operation that the token represents, or
   // records the event.
   bool defines = false;
-  bool reads = false;     // the instruction reads the memory of the slot
-  bool writes = false;    // the instruction writes the memory of the slot
-  bool borrowed = false;  // the read or write lasts until a Wait on the token of the instruction
+  bool reads = false;   // the instruction reads the memory of the slot
+  bool writes = false;  // the instruction writes the memory of the slot, allocates it or frees it
+  // The read or write lasts until a Wait on the token of the instruction. Send and Recv in a group
+  // have the token of the GroupEnd.
+  bool borrowed = false;
 };
 inline constexpr FieldRole kNamed{};
 inline constexpr FieldRole kDefined{.defines = true};
@@ -45,7 +47,7 @@ enum class FieldKind : uint8_t {
   Kernel,     // KernelId
   StreamUse,  // StreamId
   Size,       // Size, or a type that contains sizes
-  Operand,    // Evaluate::expression or a Predicate: contains sizes, slots and constants
+  Operand,    // Evaluate::expression or a Predicate: may contain sizes, slots and constants
   Team,       // Team
   LoopIndex,  // the name of the index that a For declares
   Body,       // std::vector<Instruction>

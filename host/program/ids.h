@@ -24,7 +24,7 @@ inline constexpr StreamId kCallerStream{0};
 // coordinate along the last axis varies fastest. If `axes` is empty, the order is that of the mesh
 // (DeviceMesh::rankAt()).
 struct Team {
-  MeshId mesh = kNoMesh;  // kNoMesh: one team of all ranks of the job
+  MeshId mesh = kNoMesh;  // kNoMesh: one team of all ranks of the job, in their order
   std::vector<MeshAxis> axes;
   bool operator==(const Team&) const = default;
 };

@@ -127,9 +127,10 @@ class Inliner {
     tensors(callee.outputs, call.outputs, false);
   }
 
-  // Restricts all instructions of the body to the ranks of a mesh. A restricted For or If needs no
-  // change inside, because other ranks skip it. Throws UserError if an instruction is already
-  // restricted to a different mesh, because an instruction can name only one mesh.
+  // Restricts the instructions of the list `body` to the ranks of mesh `on`. Instructions inside a
+  // For or If of this list need no change, because other ranks skip the For or If. Throws UserError
+  // if an instruction of the list is already restricted to a different mesh, because an instruction
+  // can name only one mesh. Does nothing if `on` is kNoMesh.
   void restrict(std::vector<Instruction>& body, MeshId on) const {
     if (!on.valid()) return;
     for (Instruction& x : body) {
@@ -150,9 +151,11 @@ class Inliner {
   }
 
   // Maps the symbols of the callee. A symbol gets its value from the first input axis whose extent
-  // is exactly this symbol. For each other axis of an input, a guard compares the extents of the
-  // caller and the callee. The guards are created after all values are known, because a guard may
-  // contain a symbol that a later input determines.
+  // is exactly this symbol, or else its default. For each other axis of an input, a guard compares
+  // the extents of the caller and the callee, unless both are the same expression. The guards are
+  // created after all axes have been visited, because a guard may contain a symbol that a later
+  // input determines. bindScalars() then sets the symbols of inputs (`%n`). Each loop index of the
+  // callee gets a new name.
   void bindSymbols(const Program& callee, const Call& call) {
     symbols_.clear();
     for (const auto& [symbol, value] : callee.size_defaults) symbols_[symbol] = Size(value);
@@ -192,7 +195,7 @@ class Inliner {
 
   // Maps the symbols of the inputs whose values decide sizes of the callee. All sizes must be known
   // before the run, and the inputs of the caller are the only scalars whose values are known then.
-  // The call must therefore pass such inputs.
+  // For each of these inputs of the callee, the call must therefore pass an input of the caller.
   void bindScalars(const Program& callee, const Call& call) {
     const std::set<std::string>& used = scalarsOf(callee);
     if (used.empty()) return;
@@ -330,7 +333,7 @@ class Inliner {
   UniqueNames kernel_names_{1};
   UniqueNames index_names_{1};
   // These maps belong to the Call that is being expanded. They map the symbols of the callee to
-  // sizes of the caller, and its ids to those of the caller.
+  // sizes of the caller, and its meshes and slots to those of the caller.
   std::map<std::string, Size> symbols_;
   IdVector<MeshId, MeshId> meshes_;
   IdVector<SlotId, SlotId> slots_;

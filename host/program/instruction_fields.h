@@ -7,9 +7,10 @@
 
 namespace heddle::host {
 
-// The fields of each instruction (host/program/instructions.h), in the order of the text form. The
-// lists are not in the structs, because the structs are public. Programs that use heddle do not
-// need the lists, which take long to compile.
+// The fields of each instruction (host/program/instructions.h), in the order of the text form.
+// Exception: in the text form of a Call, the inputs precede the outputs. The lists are not in the
+// structs, because the structs are public. Programs that use heddle do not need the lists, which
+// take long to compile.
 
 template <>
 struct FieldList<Allocate> {

@@ -26,11 +26,12 @@ struct Allocate {
   SlotId out;
   StreamId stream = kCallerStream;
   // The slot gets the memory of the first tensor in this list that is available. The first write to
-  // the slot overwrites the value of this tensor. A tensor that the program allocated is available.
-  // An input is available if the run donates it (RunOptions::donated). A tensor whose memory an
-  // earlier Allocate has taken is no longer available. If no tensor is available, the instruction
-  // allocates new memory. Exception: inside an If that the run decides (Predicate), it always
-  // allocates new memory.
+  // the slot overwrites the value of this tensor. These tensors are available, if no earlier
+  // Allocate has taken their memory:
+  // - a tensor that the program allocated, if it begins at the first byte of its buffer
+  // - an input that the run donates (RunOptions::donated), unless the slot is a preallocated output
+  // If no tensor is available, the instruction allocates new memory. Inside an If that the run
+  // decides (Predicate), it always allocates new memory.
   std::vector<SlotId> reuse = {};
   bool operator==(const Allocate&) const = default;
   static constexpr std::string_view kMnemonic = "allocate";
@@ -75,7 +76,7 @@ struct LaunchKernel {
   static constexpr InstructionKind kKind = InstructionKind::Work;
 };
 
-inline constexpr int32_t kMostCtas = 64;         // largest comm::Carrier::ctas
+inline constexpr int32_t kMostCtas = 64;  // largest comm::Carrier::ctas and CallLibrary::spare_sms
 inline constexpr int32_t kMostCopyChannels = 4;  // largest comm::Carrier::copy_channel
 
 // Calls a library function: a matrix product, an attention, or a function of
@@ -93,8 +94,8 @@ struct CallLibrary {
   static constexpr InstructionKind kKind = InstructionKind::Work;
 };
 
-// Copies `in` to `out`. Both have the same dtype, and the same sizes on each rank. Their strides
-// may differ.
+// Copies `in` to `out`. Both have the same dtype and, on each rank, the same local sizes. Their
+// strides may differ.
 struct Copy {
   SlotId out;
   SlotId in;
@@ -147,9 +148,10 @@ struct Communicate {
 // Allreduce, Reduce, Broadcast, Allgather, ReduceScatter and AllToAll.
 bool mayGroup(comm::CollectiveKind kind);
 
-// Send and Recv post a transfer to or from rank `peer` of the team. `peer` may contain `rank`,
-// `ranks`, mesh coordinates and loop indices. Outside of a group, each Send and each Recv has its
-// own token. Inside a group, only GroupEnd has a token; it represents all transfers of the group.
+// Send and Recv post a transfer to or from rank `peer` of the team. `peer` may contain size
+// symbols, `rank`, `ranks`, mesh coordinates and loop indices. Outside of a group, each Send and
+// each Recv has its own token. Inside a group, only GroupEnd has a token; it represents all
+// transfers of the group.
 struct Send {
   SlotId slot;
   Size peer;
@@ -170,8 +172,8 @@ struct Recv {
   static constexpr std::string_view kMnemonic = "recv";
   static constexpr InstructionKind kKind = InstructionKind::Post;
 };
-// Begins a group: the sends and receives up to GroupEnd are posted together, on one stream and
-// team.
+// Begins a group: the sends and receives up to GroupEnd are posted together. All of them must use
+// the same stream and the same team.
 struct GroupBegin {
   bool operator==(const GroupBegin&) const = default;
   static constexpr std::string_view kMnemonic = "group_begin";

@@ -33,7 +33,7 @@ bool needsLayout(const Op& op) {
 }
 
 TensorDesc operandOfView(const Alias& view, const TensorDesc& out) {
-  // The view is a Permute or a Same, and a Same has the descriptor of its operand.
+  // If the view is no Permute, it is a Same, and a Same has the descriptor of its operand.
   const auto* permute = std::get_if<Alias::Permute>(&view.view);
   if (permute == nullptr) return out;
   TensorDesc in = out;

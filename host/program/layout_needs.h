@@ -9,8 +9,9 @@ namespace heddle::host {
 // the views Reshape, Unpad and Shard. All other instructions accept any strides.
 bool needsLayout(const Op& op);
 
-// Returns the descriptor that the operand must have so that the view has the descriptor `out`.
-// Requires that the view is Same or Permute.
+// Returns a descriptor for the operand of a view. If the operand has its sizes, allocated sizes and
+// strides, the view has those of `out`. All other members are copied from `out`. Requires that the
+// view is of the kind Same or Permute.
 TensorDesc operandOfView(const Alias& view, const TensorDesc& out);
 
 }  // namespace heddle::host

@@ -9,7 +9,7 @@
 namespace heddle::host {
 
 // The library functions that a CallLibrary instruction can name:
-// - ops of the kinds Matmul, Scan and Scatter
+// - ops of the kinds Matmul, Scan and Scatter (OpKind in ir/ops/op.h)
 // - `attention` of (q, k, v): o = softmax(q k^T scale) v. A call may have a second result, the
 //   log-sums: the log-sum-exp of each row of q k^T scale (f32, the axes of o except the last one).
 // - `attention_backward` of (g, q, k, v): the gradients (dq, dk, dv), where g is the gradient of
@@ -27,12 +27,13 @@ inline bool isAttentionBackward(const CallLibrary& call) {
 inline bool isAttention(const CallLibrary& call) {  // forward or backward
   return call.function == "attention" || isAttentionBackward(call);
 }
-// Returns the slot of the log-sums of an attention call. nullopt: the call has no log-sums.
+// Returns the slot of the log-sums: a result of `attention`, an operand of `attention_backward`.
+// nullopt: the call has no log-sums.
 std::optional<SlotId> logSumsOf(const CallLibrary& call);
 
 // Returns a message that `name` is not a library function. The message lists all functions.
 std::string noLibraryFunction(std::string_view name);
-// Returns the arguments that a function takes, for messages.
+// Returns the number of slots and the attributes that a function takes, as text for messages.
 std::string libraryArgumentsOf(const OpDef& op);
 
 // Checks the function, its attributes, and the numbers of operands and results. Also checks dtypes,

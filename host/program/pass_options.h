@@ -11,13 +11,15 @@ namespace heddle::host {
 // program.
 struct PassOptions : heddle::PassOptions {
   // true: communication runs beside computation. Collectives get their own streams. Matrix products
-  // next to collectives may be split into chunks of rows (`chunks`). false: neither is done.
+  // next to collectives may be split into chunks of rows (`chunks`). false: collectives keep their
+  // streams, and nothing is split.
   bool overlap = true;
-  // Number of chunks of a matrix product next to a collective. 1: no split. All ranks of a job must
-  // pass the same number. If a tensor of the fusion has its own number of chunks, such as 4 in
-  // `stream(0: 4)`, that number takes precedence. If `overlap` is false, nothing is split.
-  static constexpr int64_t kAutoChunks = 0;  // a cost model decides
-  static constexpr int64_t kMostChunks = 64;
+  // Number of chunks of a matrix product and of the collective next to it. 1: no split. All ranks
+  // of a job must pass the same number. If a tensor of the fusion has its own number of chunks,
+  // such as 4 in `stream(0: 4)`, that number takes precedence. If `overlap` is false, nothing is
+  // split.
+  static constexpr int64_t kAutoChunks = 0;   // a cost model decides
+  static constexpr int64_t kMostChunks = 64;  // largest value of `chunks`
   int64_t chunks = kAutoChunks;
   // Sizes for the cost model, by symbol. For all other symbols, the cost model uses the defaults of
   // the program. A symbol without a default counts as 4096.

@@ -102,7 +102,8 @@ std::set<std::string> scalarSymbolsOf(const Program& program);
 
 // Returns whether two programs are equal. Ignores the line numbers of instructions. Also ignores
 // three differences that are lost when a program is printed and parsed: the ids of tokens and
-// events, the positions of the inputs among the slots, and the order of the callees.
+// events, the positions of the inputs among the slots, and the order of the callees. sameGraph()
+// (ir/graph/fusion.h) compares the segments of kernels, and ignores annotations and guards.
 bool sameProgram(const Program& a, const Program& b);
 
 // The number of an instruction in messages, dumps and unrolled programs. Instructions are numbered
@@ -113,14 +114,16 @@ int32_t countInstructions(const std::vector<Instruction>& body);
 
 // --- the slots and streams of instructions ------------------------------------------------------
 
-// A read or write of the memory of a tensor slot by an instruction. A scalar slot that a
-// LaunchKernel or a Print reads has an Access too. In a collective with a root, only some ranks
-// access each slot. accessesOf() returns the accesses of all ranks; the unrolled program of a rank
-// contains only the accesses of this rank.
+// A read or write of the memory of a tensor slot by an instruction. An Allocate and a Free count
+// as writes. A scalar slot that a LaunchKernel or a Print reads has an Access too. In a collective
+// with a root, only some ranks access each slot. accessesOf() returns the accesses of all ranks;
+// the unrolled program of a rank contains only the accesses of this rank.
 struct Access {
   SlotId slot;
-  bool write;             // false: a read
-  bool borrowed = false;  // true: the access lasts until a Wait on the token of the instruction
+  bool write;  // false: a read
+  // true: the access lasts until a Wait on the token of the instruction. Send and Recv in a group
+  // have the token of the GroupEnd.
+  bool borrowed = false;
   bool operator==(const Access&) const = default;
 };
 // Returns the accesses of the instruction, without those of its bodies. Lifetimes, dependencies,
