@@ -67,7 +67,8 @@ void solveGuards(const Program& program, SizeBindings& sizes, std::set<std::stri
     try {
       sizes[symbol.symbolName()] = value.evaluate(lookupIn(sizes));
     } catch (const UserError&) {
-      // The value depends on the job, so the symbol is not set. unroll() checks the guard later.
+      // The value cannot be computed, for example because it depends on the job. The symbol
+      // therefore keeps its value. unroll() checks the guard later.
     }
   };
   for (const SizeGuard& guard : program.guards) {
