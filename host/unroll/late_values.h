@@ -15,7 +15,8 @@ namespace heddle::host {
 //   its line says for which values the plan is valid, or that a new value needs a new plan. An
 //   input tensor whose value decides sizes or offsets is listed here too,
 // - the outputs: whether the output is in an allocation of the run or in an input, and where it
-//   begins there. For a scalar, or an output that only other ranks hold, the line says this.
+//   begins there. The line of a scalar output, or of an output that only other ranks hold, says so
+//   instead.
 // The list omits the temporaries, which the run allocates. Sizes, kernels and steps are fixed in
 // the plan (host/plan/plan.h). bindRun() (host/run/bind_run.h) writes the addresses and scalars of
 // inputs.

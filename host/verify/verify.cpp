@@ -117,8 +117,8 @@ int64_t leastJobOf(const Meshes& meshes) {
 }
 
 // Returns the numbers of ranks of the smallest jobs that contain the ranks of the meshes, and the
-// constant roots and peers of the program. Returns up to three jobs if the program depends on the
-// number of ranks, and otherwise one job.
+// constant roots and peers of teams whose size follows from the job. Returns up to three jobs if
+// the program depends on the number of ranks, and otherwise one job.
 std::vector<int64_t> jobsFor(const Program& program) {
   int64_t least = 1;
   bool depends = false;

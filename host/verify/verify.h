@@ -44,9 +44,9 @@ struct ActualJob {
 // The job and the sizes of these checks:
 // - If the job is known, verify() checks it.
 // - If the job is unknown, verify() checks the smallest job that contains all ranks of the meshes
-//   and all constant roots and peers. If the meshes need more than 1024 ranks, verify() ignores
-//   them here. If the program depends on the number of ranks, verify() checks up to three jobs: the
-//   smallest ones that contain these ranks.
+//   and all constant roots and peers of teams whose size follows from the job. If the meshes need
+//   more than 1024 ranks, verify() ignores them here. If the program depends on the number of
+//   ranks, verify() checks up to three jobs: the smallest ones that contain these ranks.
 // - If the sizes are known, they are used. Otherwise symbols have their defaults. For symbols
 //   without a default, verify() tries a few small values, until the program can be unrolled.
 // - If the job is known but the sizes are not, verify() may find no sizes for which the program can
