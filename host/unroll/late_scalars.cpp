@@ -48,7 +48,7 @@ bool haveCommon(const std::set<SlotId>& a, const std::set<SlotId>& b) {
   return std::any_of(a.begin(), a.end(), [&](SlotId slot) { return b.contains(slot); });
 }
 
-// Finds the early scalars, which are all scalars that are not late. Their values must be known when
+// Finds the early scalars: all scalars in sizes that are not late. Their values must be known when
 // a plan is created.
 class EarlyScalars {
  public:
@@ -94,8 +94,8 @@ class EarlyScalars {
     }
   }
 
-  // Only a Slice may begin at an address that depends on a late scalar. All scalars in other views
-  // become early.
+  // A Slice may begin at an address that depends on a late scalar, but its number of elements must
+  // not depend on one. All scalars in views of other kinds become early.
   void visit(const Alias& alias) {
     const auto* slice = std::get_if<Alias::Slice>(&alias.view);
     for (size_t i = 0; slice != nullptr && i < slice->starts.size(); ++i) {
@@ -141,8 +141,8 @@ class EarlyScalars {
     }
   };
 
-  // A view in a loop may be defined before its operand, so the function repeats until nothing
-  // changes.
+  // In a loop, the Alias of a view may come before the instruction that defines its operand. The
+  // function therefore repeats until nothing changes.
   void findOrigins() {
     for (const Alias* alias : aliases_) {
       Origin& origin = origins_[alias->out];
@@ -216,7 +216,7 @@ std::optional<int64_t> growthOf(const Size& size, const std::string& symbol,
 
 void LateRange::restrict(int64_t value, int64_t growth, int64_t at) {
   if (growth == 0) return;
-  // The largest distance from `at` that keeps the value at 0 or more.
+  // The largest distance from `at` for which the size is still at least 0.
   const int64_t steps =
       growth == std::numeric_limits<int64_t>::min() ? 0 : value / std::abs(growth);
   int64_t bound = 0;

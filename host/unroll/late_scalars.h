@@ -20,19 +20,21 @@ namespace heddle::host {
 // inputs.
 using LateInputs = std::map<std::string, int32_t>;
 
-// Returns the late inputs of a program, which must not contain Call instructions. An input %n is
-// late if all of these conditions hold:
+// Returns the late inputs of a program, which must not contain Call instructions. An input %n that
+// occurs in sizes is late if all of these conditions hold:
 // - It occurs only in bounds of slices and in guards with <=. Each of these bounds and guards is
 //   linear in %n, as in rows - 2*%n, and contains no other late scalar.
 // - The number of elements of each slice does not depend on it.
 // - No instruction writes one view of a buffer and accesses a second view of this buffer, if one of
 //   the two views begins at a position that depends on %n. Otherwise only a run would know whether
 //   the views overlap.
-// Any instruction may read or write the slice. The slice may be of an input or of a computed value.
+// Any instruction may read or write a slice that begins at a position that depends on %n. The slice
+// may be of an input or of a computed value.
 LateInputs lateInputsOf(const Program& program);
 
-// Returns how much the size grows if the symbol grows by 1, or nullopt if this number is not
-// constant or overflows. `sizes` contains the values of all other symbols.
+// Returns how much the size grows if the symbol grows by 1. Returns nullopt if the size is not
+// linear in the symbol (a sum in which the symbol occurs only as a term or as one factor of a
+// term), or if the number overflows. `sizes` contains the values of all other symbols.
 std::optional<int64_t> growthOf(const Size& size, const std::string& symbol,
                                 const SizeBindings& sizes);
 

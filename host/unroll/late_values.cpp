@@ -58,7 +58,7 @@ class LateValues {
     if (shown_.insert(address).second) line("address", "view", address);
   }
 
-  // Returns whether the extent of a tensor depends on the scalar.
+  // Returns whether an extent or an allocated size of a tensor depends on the scalar.
   bool decidesExtent(const std::string& symbol) const {
     std::set<std::string> found;
     for (const Slot& slot : program_.slots) {

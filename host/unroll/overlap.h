@@ -17,10 +17,13 @@ struct TensorInMemory {
 // search for a common byte has reached a limit (see sharingOf()).
 enum class Sharing : uint8_t { Nothing, Bytes, Unknown };
 
-// Finds out whether two tensors have a byte in common. The answer is exact with two exceptions. If
-// neither of two strides divides the other, such as 6 and 10 elements, the function tries a limited
-// number of elements. If the tensors have more than 32 different strides, it tries none. In both
-// cases the result may be Unknown. Allocates no memory.
+// Finds out whether two tensors have a byte in common. The answer is exact, except in two cases, in
+// which it may be Unknown:
+// - The function has tried a limited number of elements without a result. This can happen if the
+//   tensors have different strides, for example if neither of two strides divides the other, such
+//   as 6 and 10 elements.
+// - The tensors have more than 32 different strides, so the function tries no elements.
+// Allocates no memory.
 Sharing sharingOf(const TensorInMemory& a, const TensorInMemory& b);
 
 // Returns whether the tensors certainly have no byte in common.
@@ -35,10 +38,10 @@ bool areApart(const View& a, const View& b);
 // in both.
 bool isSameView(const View& a, const View& b);
 
-// Returns whether two elements of a tensor may have the same address. Returns false if the stride
-// of each axis is larger than the distance from the first to the last element along the axes with
-// smaller strides. Ignores axes of one element. May return true for a tensor whose elements do not
-// overlap.
+// Returns whether two elements of a tensor may have the same address. Returns false if the tensor
+// is empty. Otherwise the function sorts the axes by stride, without the axes of one element. It
+// returns false if each stride is larger than the distance from the first to the last element along
+// the axes before it. May return true for a tensor whose elements do not overlap.
 bool mayOverlapItself(const TensorDesc& desc);
 
 }  // namespace heddle::host

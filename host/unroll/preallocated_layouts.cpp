@@ -27,7 +27,7 @@ class LayoutChooser {
   // slot that gives the output the layout `given`. Returns nullopt in these cases:
   // - A view between the slot and the output does more than permute axes.
   // - One of these slots has several definitions.
-  // - The Allocate is in a loop or branch.
+  // - The Allocate is in a loop or branch, or the memory belongs to an input.
   std::optional<std::pair<SlotId, TensorDesc>> slotFor(SlotId output, TensorDesc given) const {
     const auto isKnown = [&](SlotId id) { return defined_[id] != nullptr && counts_[id] == 1; };
     SlotId id = output;

@@ -13,7 +13,8 @@ namespace heddle::host {
 // coordinates of meshes, and the indices of enclosing loops.
 class Scope {
  public:
-  // Throws UserError if a mesh does not fit a job of `ranks` ranks.
+  // Throws UserError if a mesh does not fit a job of `ranks` ranks, or if the job has no rank
+  // `rank`.
   Scope(const Meshes& meshes, const SizeBindings& sizes, int64_t rank, int64_t ranks);
 
   int64_t rank() const { return rank_; }
@@ -35,13 +36,14 @@ class Scope {
   std::vector<int64_t> evaluate(const std::vector<Size>& sizes) const;
   // Returns the same as describe() of host/unroll/unroll.h.
   TensorDesc describe(const Slot& slot) const;
-  // trackLate() makes the Scope record in `ranges` for which values of the late inputs the program
-  // may run. restrictLate() restricts the ranges to values for which `size` is at least 0. Requires
-  // that `size` is at least 0 with the present values.
+  // Call trackLate() before restrictLate(). It adds a LateRange with all values for each late input
+  // to `ranges`, which must outlive the Scope. restrictLate() then removes the values for which
+  // `size` is negative. Requires that `size` is at least 0 with the present values.
   void trackLate(const LateInputs& late, std::map<int32_t, LateRange>& ranges);
   void restrictLate(const Size& size) const;
-  // Returns, for each late input in the size, how much the size grows if the input grows by 1. This
-  // number is in LateTerm::bytes. The caller must multiply it by the bytes per index.
+  // Returns, for each late input on which the size depends, how much the size grows if the input
+  // grows by 1. This number is in LateTerm::bytes. The caller must multiply it by the stride in
+  // bytes of the axis to which the size belongs.
   std::vector<View::LateTerm> lateTermsOf(const Size& size) const;
   int64_t lateValue(int32_t input) const;  // the value in values()
 

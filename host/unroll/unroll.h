@@ -121,15 +121,16 @@ struct UnrolledAccess {
 };
 
 // One step of an unrolled program. A step names scalars of the host by registers, which are
-// numbered from 0. A list has one register per element.
+// numbered from 0. A list slot (host/program/program.h) has one register per element.
 struct UnrolledStep {
   const Instruction* instruction = nullptr;  // in the Program, which must outlive the Unrolled
   InstructionIndex index = -1;
-  StreamId stream;  // invalid: the host alone executes it
-  ViewList inputs;  // in the order of the instruction's input slots. A view is empty if
-                    // the slot is a scalar, or if this rank has no part on the input side
-                    // of a Communicate
-  ViewList outputs;
+  StreamId stream;   // invalid: the host alone executes it
+  ViewList inputs;   // in the order of the instruction's input slots. A view is empty if
+                     // the slot is a scalar, or if this rank has no part on the input side
+                     // of a Communicate
+  ViewList outputs;  // in the order of the output slots. A view is empty if this rank has no part
+                     // on the output side of a Communicate
   Operands<RegisterId> scalar_inputs;  // parallel to inputs: invalid for a tensor
   Operands<UnrolledAccess> accesses;
   int64_t peer = -1;            // rank in the team. Send, Recv: the peer; Communicate: the root.
@@ -178,7 +179,9 @@ struct MemoryReuse {
 
 // The rank and the sizes for which a program is unrolled.
 struct UnrollRequest {
-  SizeBindings sizes;  // the values of the symbols of the program
+  // The values of the symbols of the program. Missing symbols take their defaults
+  // (Program::size_defaults).
+  SizeBindings sizes;
   // The local descriptors of the caller's tensors, one per input of the program. The descriptor of
   // a scalar is empty. If the list is empty, each input has the descriptor that describe() returns.
   // Exception: if the type of the input declares a memory order (Layout::observed), the strides
@@ -193,14 +196,17 @@ struct UnrollRequest {
   MemoryReuse reuse = {};
 };
 
-// Unrolls the program. Throws UserError that names the instruction and the slot in these cases:
+// Unrolls the program. Throws UserError that names the instruction if this instruction is not
+// possible for this rank and these sizes. Examples:
 // - The strides of an operand do not allow the view that an Alias asks for, or sizes do not fit.
 // - An index or peer is out of range.
 // - A slot is used before it is defined.
 // - An instruction accesses a value after a later value has been written to its memory
 //   (Allocate::reuse).
 // Also throws UserError in these cases:
-// - A guard of the program fails.
+// - A mesh does not fit the number of ranks, or a guard of the program fails.
+// - A descriptor in UnrollRequest::inputs does not fit its input (checkInput() in
+//   host/unroll/check_operands.h), or the number of descriptors is wrong.
 // - The program has more than a million steps. unroll() finds this out before it creates a step.
 // - An output has no value at the end, or an output that is declared `in` an input is not this
 //   complete input.
@@ -208,6 +214,7 @@ struct UnrollRequest {
 // - The memory layout of a donated input differs from inputDesc() (host/tensor.h), for example
 //   because it has gaps.
 // - An output is a view of a donated input, or is declared `in` a donated input.
+// - A later value has been written to the memory of an output (Allocate::reuse).
 Unrolled unroll(const Program& program, const UnrollRequest& request);
 
 // Returns the local descriptor of a slot on this rank for these sizes. The strides follow the

@@ -194,8 +194,8 @@ void Unroller::peer(UnrolledStep& step, const Size& peer, const Team& team) {
   checkPosted(step);
 }
 
-// Throws UserError if an input of the program is sent or received, and its memory layout differs
-// from its type. The reasons:
+// Throws UserError if an operand of a post (a send, a receive or a collective) is an input of the
+// program whose memory layout differs from its type. The reasons:
 // - A post covers the complete allocation. The ranks of a job check that their posts match, but not
 //   again for tensors with the same sizes and another layout. The length of a post must therefore
 //   depend only on the program and the sizes.

@@ -65,8 +65,8 @@ bool Unroller::isAvailable(const View& view, SlotId taker) {
 }
 
 // Gives the slot the memory of the first available tensor in Allocate::reuse. Returns false if no
-// tensor is available, or if the request forbids reuse. In a branch that the run decides, no tensor
-// is available.
+// tensor is available, if the request forbids reuse, or if a preallocated tensor replaces the
+// allocation (UnrollRequest::layouts). In a branch that the run decides, no tensor is available.
 bool Unroller::takeMemory(const Allocate& x) {
   if (x.reuse.empty() || !request_.reuse.enabled || innermostBranch() != nullptr) return false;
   if (request_.layouts.contains(x.out)) return false;  // replaced by the caller's tensor

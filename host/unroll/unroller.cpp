@@ -7,8 +7,9 @@
 namespace heddle::host {
 namespace {
 
-// The largest number of elements of a list. A list has one element per rank of a team, and no job
-// has so many ranks. The limit keeps register numbers in range.
+// The largest number of elements of a list. Programs use lists only for the counts of an
+// all-to-all-v, with one element per rank of the team, and no job has so many ranks. The limit
+// keeps register numbers in range.
 constexpr int64_t kMaxList = 1 << 20;
 
 SizeBindings withDefaults(const Program& program, SizeBindings sizes) {
@@ -44,7 +45,7 @@ Unrolled Unroller::run() {
   return std::move(unrolled_);
 }
 
-// The limit keeps the steps below 1 GB, because a step takes about 700 bytes.
+// The limit keeps the steps below 1 GB, because a step takes about 700 bytes, including its views.
 void Unroller::checkSteps() {
   constexpr int64_t kMostSteps = 1'000'000;
   const StepCount count = countSteps(program_, scope_, kMostSteps);

@@ -129,10 +129,11 @@ class Unroller {
   std::map<SlotId, int64_t> list_lengths_;
   std::map<SlotId, View> reused_;            // for inputs that outputs reuse: the original view
   IdVector<BufferId, BufferValues> values_;  // may have fewer elements than there are buffers
-  std::set<SlotId> preallocated_;            // the slots of which preallocated outputs are views
-  std::vector<size_t> taken_frees_;          // Free steps of buffers that were reused later
-  std::set<SlotId> scalars_;                 // the scalars that are defined
-  std::set<SlotId> branched_;                // slots that became undefined at the end of a branch
+  // The preallocated outputs. In place of an output that is a view: the slot of which it is a view.
+  std::set<SlotId> preallocated_;
+  std::vector<size_t> taken_frees_;  // Free steps of buffers that were reused later
+  std::set<SlotId> scalars_;         // the scalars that are defined
+  std::set<SlotId> branched_;        // slots that became undefined at the end of a branch
   // For each input whose allocated sizes or strides differ from those that its type states: the
   // descriptor that the type states.
   std::map<BufferId, TensorDesc> elsewhere_;

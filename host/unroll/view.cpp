@@ -279,8 +279,9 @@ class ViewMaker {
     return bytes;
   }
 
-  // Returns the view that begins at element `begin` of the operand. Throws UserError if the sizes
-  // of `desc` are not those that the type of the result states.
+  // Returns the view with the descriptor `desc`. In memory, it begins `begin` elements after the
+  // beginning of the operand. Throws UserError if the sizes of `desc` are not those that the type
+  // of the result states.
   View viewAt(TensorDesc desc, int64_t begin) const {
     HEDDLE_USER_CHECK(desc.sizes == want_.sizes, "%{} has the sizes {}, the view of %{} has {}",
                       out_.name, str(want_.sizes), in_slot_.name, str(desc.sizes));

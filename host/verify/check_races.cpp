@@ -185,8 +185,8 @@ class RaceChecker {
     buffer.accesses.push_back(mine);
   }
 
-  // Checks that all work is ordered before the end of stream 0, because the caller may use the
-  // outputs on this stream.
+  // Checks that all posts, and all other work except Free instructions, are ordered before the end
+  // of stream 0, because the caller may use the outputs on this stream.
   void finish() {
     const VectorClock& end = state_.streams[kCallerStream];
     for (size_t post = 0; post < state_.post_step.size(); ++post) {

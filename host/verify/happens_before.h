@@ -65,8 +65,8 @@ class PostSet {
   std::vector<Range> ranges_;  // sorted, with gaps between them
 };
 
-// The work that has certainly completed before one point of a host program. The steps of each
-// stream are numbered from 1. The number of a step is called its time.
+// The work that has certainly completed when a stream of a host program reaches some point. The
+// steps of each stream are numbered from 1. The number of a step is called its time.
 struct VectorClock {
   IdVector<StreamId, int32_t> streams;  // the steps up to this time have completed
   PostSet posts;                        // the posted operations that have completed

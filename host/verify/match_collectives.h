@@ -25,7 +25,7 @@ namespace heddle::host {
 //           later post to the channel.
 //         - The matcher stores at most 2^27 posts of all ranks together. Posts beyond this limit
 //           are not compared.
-// Costs:  Time and memory are linear in the number of posts.
+// Costs:  Usually, time and memory are about linear in the number of posts.
 class CollectiveMatcher {
  public:
   // `program` must not contain Call instructions, and must outlive the matcher. `ranks` is the
@@ -45,7 +45,7 @@ class CollectiveMatcher {
     const Instruction* instruction;
     InstructionIndex index;
     comm::Operation operation;
-    Communicate::Pair slots;  // the buffers of a collective
+    Communicate::Pair slots;  // slots of a collective; kNoSlot for a barrier or a transfer
     bool operator<(const Post& other) const;
   };
   // The posts of one rank to one channel, as indices into posts_.

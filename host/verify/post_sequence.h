@@ -43,8 +43,9 @@ struct PostSequence {
   size_t total = 0;         // number of known posts, at least posts.size()
   bool open = false;        // true: more posts may follow, but they are unknown
 
-  // Counts a post. `known` is false if it is unknown whether the rank issues this post. All later
-  // posts are then unknown too. Returns whether the post is known.
+  // Counts a post. `known` is false if it is unknown whether the rank issues this post, or if the
+  // caller cannot store it. All later posts then count as unknown too. Returns whether the post
+  // counts as known.
   bool extend(bool known) {
     open = open || !known;
     if (!open) ++total;
@@ -52,11 +53,11 @@ struct PostSequence {
   }
 };
 
-// Returns the position of the first posts that do not match, or nullopt if all stored posts match.
-// If one sequence is shorter but all its posts match, the position is the end of the shorter
-// sequence. Exception: if the shorter sequence is open, the result is nullopt. fits(a, b) returns
-// whether two posts match. firstMismatch() calls fits() only for positions at which both sequences
-// store a post.
+// Returns the position of the first posts that do not match, or nullopt if there are none. If all
+// stored posts match but one sequence is shorter, the position is the end of the shorter sequence.
+// Exception: if the shorter sequence is open, the result is nullopt. fits(a, b) returns whether two
+// posts match. firstMismatch() calls fits() only for positions at which both sequences store a
+// post.
 template <class Post, class Fits>
 std::optional<size_t> firstMismatch(const PostSequence<Post>& a, const PostSequence<Post>& b,
                                     const Fits& fits) {
@@ -76,7 +77,7 @@ class DecidedSteps {
  public:
   // Call this at a step that may jump to step `target`.
   void jump(size_t target) { end_ = std::max(end_, target); }
-  // Returns whether every run executes the step.
+  // Returns whether every run executes the step. The step must not be one that may jump.
   bool has(size_t step) const { return step >= end_; }
 
  private:

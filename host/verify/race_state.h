@@ -37,22 +37,22 @@ struct RaceBuffer {
 
 // What the race checker (host/verify/check_races.cpp) knows at one point of an unrolled program
 // (host/unroll/unroll.h): the clocks, and the accesses to each buffer. If the run decides a branch,
-// the checker checks both bodies from the same state. Of the events, tokens and buffers, the
-// checker stores only those values that a body changes. The cost of a branch therefore does not
-// depend on the size of the program.
+// the checker checks both bodies from the same state. To restore this state, it saves the values of
+// only those events, tokens and buffers that a body changes. The cost of a branch therefore does
+// not depend on the size of the rest of the program.
 struct RaceState : StreamClocks {
   IdVector<BufferId, RaceBuffer> buffers;  // use changed() to change an element
   IdVector<StreamId, int32_t> last_work;  // per stream: the last step except posts and Frees, or -1
-  IdVector<StreamId, int32_t> work_time;  // the time of this step (VectorClock)
+  IdVector<StreamId, int32_t> work_time;  // the time of the step in last_work (VectorClock)
   std::vector<int32_t> post_step;         // per posted operation: the step that posts it
 
   RaceState(size_t stream_count, size_t token_count, size_t event_count, size_t buffer_count);
 
   // order() and post() hide the functions of StreamClocks with the same names. They do the same
-  // work, and also store the values that a branch changes.
+  // work. In a branch, they also save the values that they change.
   bool order(const Op& op, StreamId stream);
   void post(TokenId token, int32_t post, const VectorClock& start);
-  // Returns the buffer, so that the caller can change it. In a branch, stores its old value first.
+  // Returns the buffer, so that the caller can change it. In a branch, saves its old value first.
   RaceBuffer& changed(BufferId id);
 
   void beginBranch();  // before the first body
@@ -66,8 +66,9 @@ struct RaceState : StreamClocks {
 
  private:
   // Makes the clocks of one body of a branch count all work of the other body as completed, because
-  // a run executes only one of them. If a clock has reached time from[s] of stream s, it advances
-  // to time to[s]. The posts [first, last) are added.
+  // a run executes only one of them. On stream s, the other body begins after time from[s] and ends
+  // at time to[s]. A clock that has reached from[s] therefore advances to to[s]. The posts [first,
+  // last) of the other body are added.
   struct Raise {
     IdVector<StreamId, int32_t> from;
     IdVector<StreamId, int32_t> to;

@@ -105,10 +105,10 @@ class ReturnedViewChecker {
     }
   }
 
-  // Returns whether one definition is derived from the other, or both views have no byte in common.
-  // Also returns true if both are derived from different views of a common origin, and these two
-  // views have no byte in common. Example: two slices have no byte in common, and the output is a
-  // part of one of them at an address that only a run knows.
+  // Returns whether one definition is derived from the other, or the two views have no byte in
+  // common. Also returns true if they are derived from different views of a common origin, and
+  // these views have no byte in common. Example: two slices have no byte in common, and the output
+  // is a part of one of them at an address that only a run knows.
   bool isAllowed(int write, int output) const {
     int a = write, b = output;  // the first definitions after the common one
     int common_a = write, common_b = output;

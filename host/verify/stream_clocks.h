@@ -12,7 +12,9 @@ namespace heddle::host {
 // The work that has certainly completed after a Wait on a token.
 struct TokenClock {
   std::vector<int32_t> posts;  // the posts that the token may represent; several after a branch
-  VectorClock start;           // the clock (host/verify/happens_before.h) when they were posted
+  // The clock (host/verify/happens_before.h) at the post. Several posts: only what their clocks
+  // have in common.
+  VectorClock start;
 };
 
 // The clocks of all streams, events and tokens at one point of a host program. A clock says which

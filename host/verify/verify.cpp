@@ -67,7 +67,8 @@ void solveGuards(const Program& program, SizeBindings& sizes, std::set<std::stri
     try {
       sizes[symbol.symbolName()] = value.evaluate(lookupIn(sizes));
     } catch (const UserError&) {
-      // The value depends on the job, so the symbol is not set. unroll() checks the guard later.
+      // The value cannot be computed, for example because it depends on the job. The symbol
+      // therefore keeps its value. unroll() checks the guard later.
     }
   };
   for (const SizeGuard& guard : program.guards) {
@@ -116,8 +117,8 @@ int64_t leastJobOf(const Meshes& meshes) {
 }
 
 // Returns the numbers of ranks of the smallest jobs that contain the ranks of the meshes, and the
-// constant roots and peers of the program. Returns up to three jobs if the program depends on the
-// number of ranks, and otherwise one job.
+// constant roots and peers of teams whose size follows from the job. Returns up to three jobs if
+// the program depends on the number of ranks, and otherwise one job.
 std::vector<int64_t> jobsFor(const Program& program) {
   int64_t least = 1;
   bool depends = false;

@@ -154,7 +154,8 @@ class InstructionVerifier {
     HEDDLE_USER_CHECK(why.empty(), "{}: {}", what, why);
   }
   // Requires that the root is the same on all ranks of the team. The root must not depend on
-  // `rank`, nor on the coordinate along a mesh axis in which ranks of the team differ.
+  // `rank`. It may depend on a coordinate of this rank only along an axis of the team's mesh over
+  // which the team does not extend.
   void sameOnTheTeam(const Size& root, const Team& team) const {
     std::vector<std::string> symbols;
     root.collectSymbols(symbols);

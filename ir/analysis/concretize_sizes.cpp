@@ -42,8 +42,9 @@ class SizeConcretizer {
     }
     for (const SizeGuard& guard : between_guards_) addGuard(guards, guard);
     result.guards = std::move(guards);
-    // The result contains the number 1 in place of a size that is 1. Without its default, a later
-    // attempt to set this size is an error. The value of a scalar stays in a guard.
+    // The result contains the number 1 in place of each symbol in `ones_`. The symbol of a size
+    // therefore loses its default, so that a later attempt to set the size is an error. A symbol
+    // that is the value of a scalar keeps a default, because the guard above contains it.
     std::erase_if(result.size_defaults, [&](const auto& entry) {
       return ones_.contains(entry.first) && !isScalarSymbol(entry.first);
     });

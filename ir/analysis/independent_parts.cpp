@@ -32,8 +32,8 @@ class ExprSets {
   std::vector<size_t> parent_;
 };
 
-// Marks the expressions that are copied into each part that needs their result: arithmetic on
-// scalars, and a scalar that becomes a tensor without axes.
+// Marks the expressions that are copied into each part that needs their result: expressions on
+// scalars, and each `full` without axes that the segment does not return.
 IdVector<ExprId, bool> copiedExprs(const Fusion& segment) {
   const IdVector<ValueId, bool> is_output = segment.outputFlags();
   IdVector<ExprId, bool> copied;

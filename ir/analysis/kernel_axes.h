@@ -12,9 +12,9 @@ namespace heddle {
 using AxisNode = Id<struct AxisNodeTag>;      // one axis of one value
 using KernelAxis = Id<struct KernelAxisTag>;  // one axis of the kernel: a class of AxisNodes
 
-// A union-find structure of axes: the axes of all values that a set of expressions reads or writes.
-// Axes that correspond in an expression are in one class. Each class is one axis of the kernel,
-// except classes of axes with one element.
+// A union-find structure of the axes of all values for which touch() was called. Axes that
+// correspond in an expression are in one class. Each class is one axis of the kernel, except
+// classes of axes with one element.
 class KernelAxes {
  public:
   explicit KernelAxes(const Fusion& fusion) : fusion_(fusion) {}
@@ -82,7 +82,8 @@ class KernelAxes {
   KernelAxis numberOf(AxisNode node) { return numbers_[find(node)]; }
   const std::vector<ValueId>& values() const { return values_; }
 
-  // Returns the kernel axes of the value, in the order of its logical axes.
+  // Returns the kernel axes of the value, in the order of its logical axes. Logical axes of one
+  // element have no kernel axis.
   std::span<const KernelAxis> classesOf(ValueId value) const {
     const Range& range = rangeOf(value);
     return std::span(classes_).subspan(range.begin, range.count);

@@ -387,9 +387,9 @@ class KernelQuestion {
   std::vector<ExprId> reductions_;
   std::vector<ExprId> indexed_;  // Index expressions
   std::map<ExprId, std::vector<AxisNode>> reduced_nodes_;
-  std::set<ExprId> columns_;      // column reductions
-  std::set<ValueId> of_columns_;  // values that depend on column reductions
-  IdVector<KernelAxis, char> reduced_;
+  std::set<ExprId> columns_;            // column reductions
+  std::set<ValueId> of_columns_;        // values that depend on column reductions
+  IdVector<KernelAxis, char> reduced_;  // 1: an axis that row reductions reduce
 };
 
 }  // namespace heddle

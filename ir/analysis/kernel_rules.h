@@ -17,8 +17,8 @@ namespace heddle {
 // a new axis and then reduce this axis.
 //
 //  1. The kernel contains only pointwise, reduction, broadcast, expand, full, iota and index
-//     expressions, and `set` expressions that only copy (ReshardStep in
-//     ir/analysis/reshard_step.h).
+//     expressions, and `set` expressions that only name or copy data (the steps Same and Relayout
+//     of ReshardStep::Kind in ir/analysis/reshard_step.h).
 //  2. No two axes of a value are the same axis of the space. A kernel therefore cannot compute the
 //     outer product of a value x with itself: the axis of x would correspond to both axes of the
 //     result.
@@ -34,9 +34,9 @@ namespace heddle {
 //     expressions that ends with the value. A sweep computes the reductions whose operands have the
 //     same level. A kernel has at most kMostKernelSweeps such sweeps, and possibly a last sweep
 //     that computes outputs along the row. If a kernel has several sweeps, code generation may
-//     compute each sweep as a kernel of its own. The values that a sweep reads must therefore
-//     together have all axes of the space. They are tensors, results of earlier sweeps, and values
-//     of expand, full and iota.
+//     compute each sweep as a kernel of its own. The values from which a sweep computes a
+//     reduction must therefore together have all axes of the space. These values are tensors,
+//     results of earlier sweeps, and results of expand, full and iota.
 //  5. A stored value has all axes of the space, or exactly the axes that are not reduced. A value
 //     that depends on a column reduction has exactly the reduced axes. A kernel can compute a value
 //     with any other set of axes, but cannot store it.
@@ -51,8 +51,8 @@ class KernelRules {
   // expression at most once.
   explicit KernelRules(const Fusion& fusion);
 
-  // Returns "" if these expressions can be one kernel. Otherwise returns the reason, with the names
-  // of the values. `exprs` must be in ascending order. The kernel stores a result if the result is
+  // Returns "" if these expressions can be one kernel. Otherwise returns the reason, as a text for
+  // messages. `exprs` must be in ascending order. The kernel stores a result if the result is
   // an output of the fusion, or if an expression outside of `exprs` reads it.
   std::string violation(const std::vector<ExprId>& exprs);
   // Checks the expressions like violation(exprs), but the kernel stores exactly the values in

@@ -10,8 +10,9 @@ struct ReshardStep;
 
 // Returns the layout of a value in memory, as far as it is known before a run. The layout is the
 // order of the axes, outermost first, and for each axis whether gaps separate its elements. Rules:
-//  - The result of a kernel, library call or collective has the order TensorView::allocationOrder()
-//    (ir/types/tensor.h) and no gaps.
+//  - The result of a kernel, library call, copy or collective has the order
+//    TensorView::allocationOrder() (ir/types/tensor.h) and no gaps. Exception: an all-to-all, see
+//    the last rule.
 //  - An input has its observed layout (Layout::observed). Without one it is row-major.
 //  - The layout of a permute, slice or reshape follows from the layout of the operand, because the
 //    result is a view. Exception: a reshape for which isReshapeView() is false reads a copy, and is
@@ -41,9 +42,9 @@ Layout::Observed layoutOfView(const Fusion& fusion, const Expression& view,
                               const Layout::Observed& operand);
 
 // Returns whether the reshape is a view if its operand has the layout `operand`. This is the case
-// if the operand is row-major without gaps. It is also the case if the axes that the reshape merges
-// are neighbours in memory without gaps between them (reshapeInMemory() in
-// ir/analysis/reshape_order.h).
+// if the operand is row-major without gaps. It is also the case if the reshape splits and merges no
+// sharded axis, and the axes that it merges are neighbours in memory without gaps between them
+// (reshapeInMemory() in ir/analysis/reshape_order.h).
 bool isReshapeView(const Fusion& fusion, const Expression& reshape,
                    const Layout::Observed& operand);
 

@@ -184,7 +184,7 @@ std::vector<Between> axesBetween(const ReshapeDecision& decision, size_t in_rank
 
 // Marks one size that contains a scalar as given(-1, size), as if the user had written -1 for it.
 // Without this mark, FusionBuilder::resolveOpenSize() would assume that each size that is a scalar
-// (`%n`) can be -1 in a run.
+// (`%n`) can be -1 in a run. Does nothing if a size already has such a mark.
 void markOpen(std::vector<Size>& sizes) {
   const auto has = [&](auto&& test) { return std::find_if(sizes.begin(), sizes.end(), test); };
   if (has([](const Size& size) { return size.hasGiven(); }) != sizes.end()) return;

@@ -20,7 +20,7 @@ struct AxisStep {
 // splits and merges, but a decision contains no sizes. For example, {8, 15, 7} -> {8, 3, 35} and
 // {8, 15, 7} -> {8, 5, 21} give equal decisions. The steps of `first` are on the axes of the
 // operand, and their axes do not overlap. The steps of `then` are on the axes of the result of
-// `first`.
+// `first`. If all steps are splits, or all are merges, they are in `first`, and `then` is empty.
 struct ReshapeDecision {
   enum class Kind : uint8_t {
     Steps,  // `first` and `then` contain the steps

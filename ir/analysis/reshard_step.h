@@ -62,7 +62,8 @@ ReshardStep reshardStepOf(const Fusion& fusion, const Expression& set);
 // The result is never Relayout. A collective can join or split blocks along several mesh axes in
 // one step only if the blocks are flat (blocksAreFlat() in ir/types/mesh_relations.h). Flat blocks
 // have equal sizes, except short or empty blocks at the end, and follow each other without gaps. If
-// the blocks are not flat, the result is Compound.
+// the blocks are not flat, the result is Compound. It is also Compound if the shardings differ and
+// one of them is split over streams (Sharding::stream).
 ReshardStep stepBetween(const std::optional<Sharding>& from, const std::optional<Sharding>& to,
                         const TensorView& tensor, const Meshes& meshes);
 
