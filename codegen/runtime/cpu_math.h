@@ -201,8 +201,8 @@ inline double lgamma(double x) {
   return ::lgamma_r(x, &sign);
 }
 
-// Returns an approximation of erfinv(x), which is accurate to single precision. Source: M. Giles,
-// "Approximating the erfinv function" (2010).
+// Returns an approximation of erfinv(x), which is accurate to single precision for 1 - |x| >=
+// 2^-24. Source: M. Giles, "Approximating the erfinv function" (2010).
 inline double erfinvStart(double x) {
   const double w = -log((1 - x) * (1 + x));
   const double near = w - 2.5;
@@ -236,9 +236,18 @@ inline double erfinvStep(double a, double y) {
   const double step = error * 0.88622692545275801 * exp(y * y);
   return y - step / (1 + y * step);
 }
+// Returns erfinv(1 - c) with an error below 0.2 % for c <= 2^-20. The value follows from the first
+// term of the asymptotic series erfc(y) = exp(-y^2) / (y sqrt(pi)) (...), with c = erfc(y).
+inline double erfinvNearOne(double c) {
+  const double w = -log(c);
+  const double square = w - 0.5 * log(3.14159265358979324 * w);
+  return sqrt(w - 0.5 * log(3.14159265358979324 * square));
+}
 inline double erfinv(double x) {
   const double a = fabs(x);
-  const double y = erfinvStep(a, erfinvStep(a, erfinvStart(a)));
+  const double near = erfinvNearOne(1 - a);
+  const double start = 1 - a < 0x1p-20 ? near : erfinvStart(a);
+  const double y = erfinvStep(a, erfinvStep(a, start));
   return a == 1 ? copysign(infF64(), x) : copysign(y, x);
 }
 inline float erfinv(float x) {

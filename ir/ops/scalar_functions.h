@@ -9,8 +9,7 @@ namespace heddle::op_functions {
 // Returns the logarithm of |gamma(x)|. Unlike std::lgamma, the function writes no global variable.
 double lgamma(double x);
 // Returns the inverse error function of x, that is, the y with erf(y) = x. The error is at most 2
-// ulp if 1 - |x| is at least 2^-43. It grows for x closer to 1 or -1: at 1 - |x| = 2^-53, it is
-// about 3 % of the result. The result is inf for x = 1, -inf for x = -1, and NaN if |x| > 1.
+// ulp. The result is inf for x = 1, -inf for x = -1, and NaN if |x| > 1.
 double erfinv(double x);
 // Rounds to the nearest integer, ties to even, as PyTorch does. The result does not depend on the
 // rounding mode of the caller.
