@@ -22,18 +22,19 @@ struct PartialState {
   Sharding sharding;
   DeviceMesh mesh;
 };
-// Returns the state of a slot (a tensor of a host program), or nullopt if it is not partial.
+// Returns the partial state of the tensor in a slot of a host program, or nullopt if the tensor is
+// not partial.
 std::optional<PartialState> partialOf(const host::Program& program, host::SlotId slot);
 
 // Returns the reductions as text, such as "sum over y, max over x". The text lists them in the
 // order of the sharding.
 std::string describe(const PartialState& state);
 
-// Splits the block `whole` into one part per rank, so that the reduction of all parts gives
-// `whole`. Returns the part of `rank`. A rank outside of the mesh gets `whole`.
+// Splits the block `whole` into one part for each rank that shares it, so that the reduction of all
+// parts gives `whole`. Returns the part of `rank`. A rank outside of the mesh gets `whole`.
 // - If the block has at least as many elements as there are parts, almost every part differs from
-//   `whole`. An op that wrongly treats a part as the full value then gives a wrong result. An
-//   exception is a sum of zeros.
+//   `whole`. An op that wrongly treats a part as the full value then gives a wrong result.
+//   Exceptions are sums of zeros, and elements that are already the identity of the reduction.
 // - For sums and products, each element is the identity element (0 or 1) on all ranks along a mesh
 //   axis except at most two.
 // - The reduction of the parts gives exactly `whole`, except for the rounding of an average and the
