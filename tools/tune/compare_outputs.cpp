@@ -17,8 +17,8 @@
 namespace heddle::tools {
 namespace {
 
-// Returns the tolerated error of values of the type, relative to the largest element. The tolerance
-// allows several rounding errors, because a sum of many elements has several.
+// Returns the tolerated error of values of the type, relative to the largest finite element. The
+// tolerance allows several rounding errors, because a sum of many elements has several.
 double toleranceOf(DType dtype) {
   switch (dtype) {
     case DType::F64:
@@ -133,8 +133,8 @@ bool agree(double a, double b, double bound) {
 
 // The elements of two tensors that do not agree.
 struct Differences {
-  int64_t count = 0;
-  int64_t first = 0;
+  int64_t count = 0;  // number of these elements
+  int64_t first = 0;  // index of the first one
 };
 
 // Counts the elements e for which differs(e) returns true. Skips short ranges whose bytes are
