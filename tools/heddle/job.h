@@ -71,14 +71,13 @@ std::optional<ProcessRank> processRank();
 //   programs and compilers. If several ranks have the same error, only the first of these ranks
 //   prints it. MPI is then finalized normally, and runJob throws AlreadySaid on all ranks.
 // - A rank is lost if its `body` throws, or if its process is killed, is stopped or leaves. All
-//   other ranks then end.
-// - In a job of one process, runJob() throws an error of `prepare`, or the error that caused the
-//   loss of a rank. If there are several ranks, the message about a lost rank names a rank.
-// - In an mpirun job, each remaining process prints the cause of the loss and exits with code 2, or
-//   with code 3 if its own `body` has found a bug in heddle. A process that mpirun ends by a signal
-//   also prints the cause, unless a rank has printed a UserError of the steps before `body`. Its
-//   exit code is 128 + signal if the job has not started yet or is already ending without an error,
-//   otherwise 2.
+//   other ranks then end. All ranks also end if the job makes no progress for `patience` seconds.
+// - In a job of one process, runJob() throws an error of `prepare`, or the error that ended the
+//   ranks. If there are several ranks, the message of the second error usually names a rank.
+// - In an mpirun job, each remaining process prints the cause and exits with code 2, or with code 3
+//   if its own `body` has found a bug in heddle. A process that mpirun ends by a signal also prints
+//   the cause, unless a rank has printed a UserError of the steps before `body`. Its exit code is
+//   128 + signal if the job has not started yet or is already ending without an error, otherwise 2.
 // - In a job of one process with several CUDA ranks, each rank gets its own GPU if there are enough
 //   GPUs, and NCCL connects the ranks. Otherwise all ranks share GPU 0.
 void runJob(const JobOptions& options,

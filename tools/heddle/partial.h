@@ -33,10 +33,10 @@ std::string describe(const PartialState& state);
 // Splits the block `whole` into one part for each rank that shares it, so that the reduction of all
 // parts gives `whole`. Returns the part of `rank`. A rank outside of the mesh gets `whole`.
 // - If the block has at least as many elements as there are parts, almost every part differs from
-//   `whole`. An op that wrongly treats a part as the full value then gives a wrong result.
-//   Exceptions are sums of zeros, and elements that are already the identity of the reduction.
-// - For sums and products, each element is the identity element (0 or 1) on all ranks along a mesh
-//   axis except at most two.
+//   `whole`. An op that wrongly treats a part as the full value then gives a wrong result. An
+//   exception is, for example, a sum of zeros.
+// - For sums and products, at most two ranks along a mesh axis have a part of an element that is
+//   not the identity element (0 or 1).
 // - The reduction of the parts gives exactly `whole`, except for the rounding of an average and the
 //   sign of a zero.
 // - If the value is partial over several mesh axes, the axis that the sharding lists last must be

@@ -186,7 +186,7 @@ Differences differencesOf(const HostTensor& got, const HostTensor& wanted, doubl
   return found;
 }
 
-// Returns the hash of a part of a tensor. Replaces each NaN by the same bits.
+// Returns the hash of a part of a tensor. Every NaN counts as the same bits.
 std::string hashOfPart(const HostTensor& tensor, int64_t begin, int64_t end) {
   const int64_t size = sizeOf(tensor.dtype);
   const std::string_view bytes(tensor.as<const char>() + begin * size,
