@@ -72,8 +72,9 @@ std::optional<ProcessRank> processRank();
 //   prints it. MPI is then finalized normally, and runJob throws AlreadySaid on all ranks.
 // - A rank is lost if its `body` throws, or if its process is killed, is stopped or leaves. All
 //   other ranks then end. All ranks also end if the job makes no progress for `patience` seconds.
-// - In a job of one process, runJob() throws an error of `prepare`, or the error that ended the
-//   ranks. If there are several ranks, the message of the second error usually names a rank.
+// - In a job of one process, runJob() throws an error of `prepare`, or the error that made the
+//   ranks end. In a job of several ranks, the message of an error that made the ranks end usually
+//   names one of them.
 // - In an mpirun job, each remaining process prints the cause and exits with code 2, or with code 3
 //   if its own `body` has found a bug in heddle. A process that mpirun ends by a signal also prints
 //   the cause, unless a rank has printed a UserError of the steps before `body`. Its exit code is
