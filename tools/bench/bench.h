@@ -8,10 +8,11 @@ class App;
 
 namespace heddle::tools {
 
-// Adds the options that only `heddle bench` has, and the text that explains its output.
+// Adds --device, --repeat, --roofline, --csv and --json to the command `heddle bench`, and the text
+// that explains the output.
 void addBench(CLI::App& bench, Options& options);
-// Runs a program, measures each instruction that does work on the device, and prints the results.
-// Returns the exit code. Throws UserError for a fault of the caller.
+// Compiles and runs a file, measures each instruction that does work on the device, and prints the
+// results. Returns the exit code. Throws UserError for a fault of the caller.
 int benchCommand(const Options& options);
 
 }  // namespace heddle::tools

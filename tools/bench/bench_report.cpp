@@ -15,7 +15,7 @@ namespace {
 
 using Cells = std::vector<std::string>;
 
-// Returns the time that a copy of as many bytes would take at the measured copy bandwidth.
+// Returns the time that a copy of row.bytes bytes would take at the measured copy bandwidth.
 double floorSeconds(const BenchRow& row, const Measurements& all) {
   return static_cast<double>(row.bytes) / all.copy_bytes_per_second;
 }
@@ -28,8 +28,8 @@ std::string limitOf(const BenchRow& row, const Measurements& all) {
   return row.seconds <= (1 + kTolerance) * floor ? "memory" : "not memory";
 }
 
-// Returns the text of an instruction without its operands, such as "launch @k0". Shortens a text of
-// more than 32 characters.
+// Returns the text of an instruction up to the first "(", such as "launch @k0". Shortens a result
+// of more than 32 characters.
 std::string shortText(const std::string& text) {
   constexpr size_t kMostCharacters = 32;
   const std::string start = text.substr(0, text.find('('));

@@ -11,7 +11,7 @@ struct BenchReport {
   std::string file;
   std::string device;
   int runs = 0;           // number of timed runs
-  bool is_gpu = false;    // true: the launches have a grid, blocks and resources
+  bool is_gpu = false;    // true: the rows show grid, block and resources
   bool roofline = false;  // true: the report has the columns floor_us and limit
   Measurements measurements;
 };

@@ -14,12 +14,12 @@ class SharedStream;  // host/run/completion.h
 
 namespace heddle::tools {
 
-// Runs y = neg(x) on a large tensor. The times give the copy bandwidth of the device. `heddle
-// bench` also copies before each run of a program, because the copy replaces the contents of every
+// Runs y = neg(x) on a large tensor, to measure the copy bandwidth of the device. `heddle bench`
+// calls enqueue() before each run of a program. The copy then also replaces the contents of every
 // cache that is smaller than the tensor.
 class CopyRuns {
  public:
-  // The copies run on `stream`. The device and the cache must outlive the object.
+  // The copies run on `stream`. The device and the image cache must outlive the object.
   CopyRuns(host::Device& device, codegen::ImageCache& images,
            std::shared_ptr<host::SharedStream> stream);
 
@@ -28,7 +28,7 @@ class CopyRuns {
   // wait for the host.
   void enqueue();
   // Waits for the measured copy of the last enqueue(). Returns the number of bytes that the copy
-  // reads and writes per second.
+  // reads and writes per second. Call this once after each enqueue().
   double bytesPerSecond();
 
   int64_t tensorBytes() const { return tensor_bytes_; }

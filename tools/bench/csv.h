@@ -5,7 +5,8 @@
 
 namespace heddle::tools {
 
-// Returns one line of a CSV file. Cells with a comma, a quote or the end of a line are quoted.
+// Returns one line of a CSV file. Encloses a cell in quotes if it contains a comma, a quote or a
+// newline.
 inline std::string csvLine(const std::vector<std::string>& cells) {
   std::string line;
   for (size_t i = 0; i < cells.size(); ++i) {

@@ -18,11 +18,11 @@ namespace {
 struct Samples {
   std::string text;
   std::vector<double> seconds;  // per run: the sum over the executions in the run
-  int64_t bytes = 0;            // bytes that the last run read and wrote
+  int64_t bytes = 0;            // bytes that the instruction read and wrote in the last run
   std::vector<BenchLaunch> launches;
 };
 
-// The events of one instruction in one run.
+// The sums over all executions of one instruction in one run.
 struct Executions {
   std::string text;
   int64_t nanoseconds = 0;

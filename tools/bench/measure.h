@@ -25,7 +25,7 @@ struct BenchLaunch {
 // The measurement of one instruction, or of all instructions together.
 struct BenchRow {
   host::InstructionIndex instruction = -1;  // -1: all instructions
-  std::string text;                         // text of the instruction
+  std::string text;                         // text of the instruction, or "total"
   double seconds = 0;  // time of all executions in one run; median over the timed runs
   int64_t bytes = 0;   // bytes that all executions in one run read and write
   std::vector<BenchLaunch> launches;
@@ -44,9 +44,9 @@ struct Measurements {
 
 constexpr int kWarmRuns = 3;
 
-// Runs a program on one device, kWarmRuns times and then `runs` times with measurements. A copy of
-// a large tensor (tools/bench/copy_runs.h) precedes each run.
-// Throws UserError if the program does no work on the device.
+// Runs a program on one device: first kWarmRuns times, then `runs` times with measurements. A copy
+// of a large tensor (tools/bench/copy_runs.h) precedes each run. Throws UserError if the program
+// does no work on the device.
 Measurements measure(const Prepared& prepared, host::Device& device, codegen::ImageCache& images,
                      int runs);
 

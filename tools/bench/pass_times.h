@@ -10,9 +10,10 @@ namespace heddle::tools {
 // The seconds of each compiler pass, for --time-passes.
 class PassTimes {
  public:
-  // Adds seconds to the time of a pass. A pass may run several times.
+  // Adds seconds to the time of a pass, which may run several times.
   void add(std::string_view pass, double seconds);
-  // Returns one line per pass, in the order in which the passes first ran, and a line with the sum.
+  // Returns a table: a header, one line per pass in the order in which the passes first ran, and a
+  // line with the sum. If add() was never called, returns a message that says so.
   std::string table() const;
 
  private:

@@ -17,11 +17,12 @@
 namespace heddle::fuzz {
 namespace {
 
-constexpr int64_t kLargestDefault = 8;  // larger default sizes are replaced by it
-// A text does not run if one of its tensors has more elements.
+constexpr int64_t kLargestDefault = 8;  // replaces larger default sizes
+// A fusion does not run if an input or an output has more elements. A host program does not run if
+// a slot has more elements.
 constexpr int64_t kMostElements = 1 << 16;
-constexpr double kMostOperations = 1e7;        // largest number of operations of the reference
-constexpr int64_t kMemory = int64_t{1} << 26;  // bytes of each rank's device
+constexpr double kMostOperations = 1e7;        // limit for the operations of the reference
+constexpr int64_t kMemory = int64_t{1} << 26;  // memory limit of each rank, in bytes
 
 // Redirects stdout and stderr to /dev/null while the object exists.
 class Silence {
@@ -62,7 +63,8 @@ bool isSmall(const TensorView& tensor, const SizeBindings& sizes) {
   for (const Size& size : tensor.sizes()) {
     const int64_t extent = size.evaluate([&](const std::string& symbol) -> std::optional<int64_t> {
       const auto found = sizes.find(symbol);
-      // Symbols such as `ranks`, the index of a loop or the extent of an operand have small values.
+      // A symbol without a default, such as `ranks` or the index of a loop, usually has a small
+      // value. Assume kLargestDefault.
       return found == sizes.end() ? kLargestDefault : found->second;
     });
     if (extent > kMostElements) return false;
@@ -92,8 +94,9 @@ bool isSmall(const host::Program& program, const SizeBindings& sizes) {
          std::all_of(program.callees.begin(), program.callees.end(), isSmallCallee);
 }
 
-// Returns whether a run of the text needs little memory and time. A mutated text often asks for
-// gigabytes, and heddle accepts any sizes that the machine can hold.
+// Returns whether a run of the text needs little memory and, for a fusion, little time of the
+// reference. A mutated text often asks for gigabytes, and heddle accepts any sizes that the machine
+// can hold.
 bool isSmall(const tools::Source& source, const SizeBindings& sizes) {
   for (const tools::InputSpec& input : tools::inputsOf(source)) {
     if (!isSmall(input.tensor, sizes)) return false;

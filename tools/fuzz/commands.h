@@ -8,9 +8,9 @@ namespace heddle::fuzz {
 
 // Runs commands of heddle on texts, as a user would, but in this process. The commands are verify
 // and dump (--stage all) for four ranks, and run for one rank and for two ranks of the CPU device.
-// A fusion runs with --check=full. A text whose run would need much memory or time is not run. No
-// compiler is used, because it would need half a second for each text. The CPU device therefore
-// computes kernels with the reference evaluator.
+// A fusion runs with --check=full. `run` is left out for a text that would need much memory or, for
+// a fusion, much time of the reference. No compiler is used, because it would need half a second
+// for each text. The CPU device therefore computes kernels with the reference evaluator.
 class Commands {
  public:
   Commands();

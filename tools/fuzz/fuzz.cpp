@@ -1,9 +1,11 @@
-// heddle-fuzz changes the texts of the examples at random and passes each text to its reader. With
-// --run, it also passes the text to the commands of heddle. If the reader or a command crashes,
-// takes too long, or throws another exception than UserError, heddle-fuzz writes the text to a file
-// and prints the path. With --soak, heddle-fuzz runs random fusions instead (tools/fuzz/soak.h). In
-// a build with a sanitizer, set abort_on_error=1 in ASAN_OPTIONS and UBSAN_OPTIONS, so that errors
-// found by the sanitizer count as crashes.
+// heddle-fuzz changes texts at random and passes each one to the reader of fusions or of host
+// programs. The texts are the examples, and the host programs to which the fusion examples are
+// lowered. With --run, heddle-fuzz also passes each text that the reader accepts to commands of
+// heddle. If the reader or a command crashes, takes too long, or throws another exception than
+// UserError, heddle-fuzz writes the text to a file, prints the path and ends. With --replay, it
+// checks one file instead. With --soak or --write, it runs or writes random fusions instead
+// (tools/fuzz/soak.h). In a build with a sanitizer, set abort_on_error=1 in ASAN_OPTIONS and
+// UBSAN_OPTIONS, so that errors found by the sanitizer count as crashes.
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/time.h>
@@ -100,8 +102,8 @@ std::string pathOf(const Options& options, const Target& target, std::string_vie
   return (fs::path(options.out) / file).string();
 }
 
-// The current text, and the path to which the crash handler writes the text. Both exist before the
-// crash, because a signal handler must not allocate memory.
+// The current text, and the path to which the crash handler writes the text. Both strings are built
+// before the crash, so that the crash handler allocates as little memory as possible.
 struct Current {
   const std::string* text = nullptr;
   const std::string* path = nullptr;
@@ -135,8 +137,9 @@ void watchCrashes() {
 }
 
 // Ends the process with a signal after `seconds` of processor time, or after ten times as many
-// seconds of real time. The second limit applies if the process hangs. It is longer, because other
-// programs may use the machine. If `seconds` is 0, the function removes both limits.
+// seconds of real time. The second limit is for a process that waits forever without using the
+// processor. It is longer, because other programs may use the machine. If `seconds` is 0, the
+// function removes both limits.
 void limitTime(unsigned seconds) {
   struct itimerval processor_time = {};
   processor_time.it_value.tv_sec = seconds;
@@ -146,7 +149,7 @@ void limitTime(unsigned seconds) {
 
 double processorSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
-// Returns the largest resident memory of this process so far.
+// Returns the largest resident memory of this process so far, in MiB.
 int64_t mostMegabytes() {
   struct rusage usage = {};
   getrusage(RUSAGE_SELF, &usage);
@@ -177,7 +180,7 @@ int fuzz(const Options& options) {
   Mutator mutator(options.seed);
   size_t inputs = 0;
   size_t accepted = 0;
-  double longest = 0;  // processor time of one input
+  double longest = 0;  // most processor seconds of one input
   while (elapsed() < options.seconds) {
     const size_t which = inputs++ % targets().size();
     const Target& target = targets()[which];

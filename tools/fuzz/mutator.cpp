@@ -8,7 +8,8 @@
 namespace heddle::fuzz {
 namespace {
 
-// Words that are inserted into the text. They change its meaning more often than random bytes do.
+// Words that once() inserts into the text or writes in place of a token. They change the meaning of
+// the text more often than random bytes do.
 constexpr std::string_view kWords[] = {"%",
                                        "(",
                                        ")",
@@ -116,7 +117,7 @@ void Mutator::once(std::string& text, const std::vector<std::string>& seeds) {
     case 2:
       text.insert(at, text.substr(at, length));
       break;
-    case 3: {  // replace a token by another one
+    case 3: {  // replace a token by another token of the text
       const auto [from, size] = token(text);
       text.replace(at, length, text.substr(from, size));
       break;
@@ -133,7 +134,7 @@ void Mutator::once(std::string& text, const std::vector<std::string>& seeds) {
     case 7:
       text.insert(line_at, text.substr(line_at, line_length));
       break;
-    case 8: {  // insert a line of another example
+    case 8: {  // insert a line of a random seed text
       const std::string& other = pick(seeds);
       const auto [from, size] = line(other);
       text.insert(line_at, other.substr(from, size));

@@ -8,15 +8,17 @@
 
 namespace heddle::fuzz {
 
-// Changes texts at random. The same seed gives the same changes.
+// Changes texts at random. Two objects with the same `seed` make the same changes to the same
+// texts.
 class Mutator {
  public:
   explicit Mutator(uint64_t seed) : random_(seed) {}
-  // Returns one of the texts `seeds` with one to six changes.
+  // Returns one of the texts in `seeds` with one to six changes. Requires that `seeds` is not
+  // empty.
   std::string mutate(const std::vector<std::string>& seeds);
 
  private:
-  size_t below(size_t limit);  // returns a random number; 0 if `limit` is 0
+  size_t below(size_t limit);  // returns a random number below `limit`, or 0
   const std::string& pick(const std::vector<std::string>& list);
   // Return the begin and the length of a random part of the text. A token is a sequence of letters
   // and digits, or one other byte. A line includes its end.

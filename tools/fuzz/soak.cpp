@@ -49,8 +49,8 @@ random::GeneratorOptions generatorOf(const SoakOptions& options) {
   return generator;
 }
 
-// A cache of compiled kernels in a temporary folder. The destructor removes the folder, because the
-// kernels of random fusions are used only once.
+// A cache of compiled kernels in a temporary folder. The destructor removes the folder, because no
+// later process needs the kernels of random fusions.
 struct Images {
   fs::path folder = fs::temp_directory_path() / fmt::format("heddle-fuzz-{}", ::getpid());
   codegen::ImageCache cache{folder.string()};

@@ -48,11 +48,10 @@ void checkProgram(const std::string& text) {
   host::verify(program);
 }
 
-constexpr int64_t kRanks = 4;  // all examples support this number of ranks
+constexpr int64_t kRanks = 4;  // all fusion examples support this number of ranks
 
-// Returns the host programs to which the fusion examples are lowered. These programs contain the
-// instructions that lowering creates. The examples of host programs contain only instructions that
-// users write.
+// Returns the host programs to which the fusion examples are lowered. The .hostir examples are
+// written by hand, and do not contain everything that lowering and the passes create.
 std::vector<std::string> loweredPrograms(const std::vector<std::string>& fusions) {
   std::vector<std::string> programs;
   for (const std::string& text : fusions) {

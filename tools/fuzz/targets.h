@@ -7,9 +7,10 @@
 
 namespace heddle::fuzz {
 
-// A text form of heddle and a function that checks its reader. `check` reads the text. It returns
-// normally, or throws UserError for invalid text. Any other exception is a failure of heddle, and
-// so is a crash. A seed is a text that the fuzzer mutates.
+// A text form of heddle and a function `check` that tests the reader of this form. check() reads a
+// text. It returns normally for valid text, and throws UserError for invalid text. Any other
+// exception is a failure of heddle, and so is a crash. A seed is a text from which the fuzzer
+// creates mutated texts.
 struct Target {
   std::string_view name;
   std::string_view extension;  // the example files with this extension are seeds

@@ -13,12 +13,12 @@
 namespace heddle::tools {
 namespace {
 
-// A sample of an output has about kSample elements, or fewer if the reference would take too long,
-// but about kLeastSample or more.
+// The sample of an output has about kSample elements. If the reference would take too long, the
+// sample is smaller, but has about kLeastSample elements or more.
 constexpr int64_t kSample = 4096;
 constexpr int64_t kLeastSample = 64;
-// The largest number of operations of the reference for one sample. They take a few seconds on a
-// few cores.
+// The largest number of operations of the reference for the samples of all outputs. These
+// operations take a few seconds on a few cores.
 constexpr double kMostOperations = 8.6e9;
 // kNoisyRuns is the number of evaluations with rounding noise (ir/reference/noise.h). The bound of
 // an element grows by kNoiseFactor times the largest change of the element in these evaluations.
@@ -81,9 +81,9 @@ IndexSet spreadIndices(int64_t extent, int64_t count) {
   return IndexSet::of(std::move(indices));
 }
 
-// Returns about `most` elements: every combination of some indices of each axis. All indices of
-// short axes are selected. For each copy of the output that differs, the sample includes the first
-// element that differs.
+// Returns about `most` elements: every combination of the selected indices of the axes. All indices
+// of short axes are selected. For each copy that differs from `output`, the sample includes the
+// first element that differs.
 Selection sampleOf(const Gathered& output, int64_t most) {
   const std::vector<int64_t>& sizes = output.whole.sizes;
   Selection sample;

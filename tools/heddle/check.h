@@ -26,25 +26,26 @@ struct OutputCheck {
 
 struct CheckOptions {
   std::string mode = "sample";  // "sample" or "full"
-  double most_bytes = 2e9;      // limit for the bytes of the values that one reference evaluation
-                                // computes
-  // Called before each comparison, with a line of text that contains the name of the output and the
-  // number of elements. May be empty.
+  double most_bytes = 2e9;      // mode "full": limit for the bytes of the values that one
+                                // reference evaluation computes
+  // Called before each comparison, once for each output that it compares. The argument is a line of
+  // text with the name of the output and the number of elements. May be empty.
   std::function<void(const std::string&)> announce = {};
 };
 
 // Compares gathered (unsharded) outputs with the reference.
 // - Mode "full" compares every element. If the values of the reference need more than `most_bytes`,
 //   the reference evaluates each output in slices along its longest axis. A slice may exceed the
-//   limit if shorter slices would save little memory.
+//   limit if shorter slices would save little memory or are impossible.
 // - Mode "sample" compares about 4096 elements of each output, including the first and the last
-//   element. If the reference needs more than about 10^10 operations for the sample, the sample is
-//   smaller, but it has about 64 elements or more.
+//   element. It compares all elements of a smaller output. If the reference needs more than 8.6e9
+//   operations for the samples of all outputs, the samples are smaller, but they have about 64
+//   elements or more.
 // - Integers and bools must be equal. NaN matches NaN, and inf matches inf of the same sign.
 // - A float is right if |got - expected| <= r * (|expected| + m). Here m is the largest finite
 //   |expected| of the output in the sample or slice that is compared. The factor r is 1e-11 for
 //   f64, 2e-5 for f32, 3e-3 for f16, 2e-2 for bf16, 0.125 for f8e4m3 and 0.25 for f8e5m2. If the
-//   output and its intermediate values have several types, the largest of these factors is used.
+//   computation of the output rounds values to several types, the largest of their factors is used.
 // - If an element is wrong by these rules, the comparison is repeated with larger bounds. The
 //   reference is then evaluated three more times, with random errors of the size of rounding errors
 //   (ir/reference/noise.h). The bound of each float grows by 8 times its largest change in these

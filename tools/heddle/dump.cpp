@@ -69,7 +69,7 @@ void dumpLateValues(const host::Program& program, const SizeBindings& sizes, int
 }
 
 // Returns the options that decide which attentions become library calls. The options depend on the
-// device whose kernels are shown.
+// device whose kernels are shown, and on the sizes.
 SegmentOptions libraryOptions(const Source& source, const Options& options) {
   const auto kind = options.device == "cuda" ? host::DeviceKind::Cuda : host::DeviceKind::Cpu;
   return host::attentionOptions(kind, settingsOf(source, options).sizes);
@@ -96,8 +96,8 @@ void dumpCandidates(const host::Program& program, const SizeBindings& sizes, int
                     fmt::format("candidates rank {}", rank), text});
 }
 
-// Adds the schedule and the source of every kernel of one rank, each kernel once. The program must
-// contain no calls, because a callee has its own kernel ids.
+// Adds the schedule, the source or both (--stage) of every kernel of one rank, each kernel once.
+// The program must contain no Call instructions, because a callee has its own kernel ids.
 void dumpKernels(const host::Program& program, const SizeBindings& sizes, int rank, int ranks,
                  const Options& options, std::vector<Piece>& pieces) {
   const bool is_cuda = options.device == "cuda";
@@ -141,8 +141,9 @@ std::string concretizedIn(const Options& options, const Fusion& fusion) {
 }
 
 // Returns the fusion with the memory orders that results take over from the inputs. The stage
-// `fusion` comes before meshes are known, so the function ignores shardings. In the stage
-// `segments`, a collective may need another memory order, which then replaces the inferred one.
+// `fusion` comes before the passes that choose shardings, so the function ignores shardings. In the
+// stage `segments`, a collective may need another memory order, which then replaces the inferred
+// one.
 Fusion withHints(const Fusion& fusion, const host::PassOptions& passes) {
   const bool is_skipped =
       std::find(passes.skip.begin(), passes.skip.end(), "inferOrders") != passes.skip.end();
@@ -194,10 +195,10 @@ void dumpFusion(const Fusion& fusion, int ranks, const Options& options,
   }
 }
 
-// Returns comment lines about decisions of the passes. For each collective, a line says into how
-// many chunks it is split and why (host::explainChunks()). For each output that is stored in an
-// input, a line says whether it is copied and why (host::explainReuses()). Leaves out the lines of
-// a skipped pass.
+// Returns comment lines about decisions of the passes. For each collective that may be split into
+// chunks, a line says how it is split, or why it is not split (host::explainChunks()). For each
+// output that lower() copies to an input, a line says whether a pass removes the copy, or why it
+// does not (host::explainReuses()). Leaves out the lines of a skipped pass.
 std::string passNotes(const host::Program& program, const Options& options,
                       const host::PassOptions& passes) {
   const auto skips = [&](const char* pass) {
@@ -232,8 +233,8 @@ void checkSource(const Source& source, const Options& options, const SizeBinding
                                           : host::ActualJob{});
 }
 
-// Compiles only as far as the wanted stages need. Collects all parts before it prints the first
-// one, so that an error leaves no incomplete dump.
+// Compiles only as far as the wanted stages need. Collects all parts before it prints or writes the
+// first one, so that an error of the compilation leaves no incomplete dump.
 int dumpSource(Source source, const Options& options) {
   const SizeBindings set = settingsOf(source, options).sizes;
   source = withSizes(std::move(source), set);
@@ -243,7 +244,7 @@ int dumpSource(Source source, const Options& options) {
   std::vector<Piece> pieces;
   const auto* fusion = std::get_if<Fusion>(&source);
   const bool wants_kernels = wants(options, "schedule") || wants(options, "kernel");
-  // Only the stages `schedule`, `kernel`, `candidates` and `late` need the sizes.
+  // Only the stages `schedule`, `kernel`, `candidates` and `late` need a value for each size.
   const bool wants_candidates = options.stage == "candidates";
   const bool wants_sizes = wants_kernels || wants_candidates || wants(options, "late");
   HEDDLE_USER_CHECK(fusion != nullptr || wants_sizes || wants(options, "host"),

@@ -35,8 +35,9 @@ Block decode(const std::string& bytes, int rank, const TensorDesc& desc) {
   return block;
 }
 
-// Copies block `index` into the gathered tensor, and records where it differs from elements that
-// are already set. `filled` says which elements are set.
+// Copies the elements of block `index` that `all.whole` does not have yet. If other elements of the
+// block differ from `all.whole`, adds an entry to `all.differences`. `filled` says which elements
+// of `all.whole` are set.
 void place(Gathered& all, std::vector<bool>& filled, size_t index) {
   const Block& block = all.blocks[index];
   const size_t width = sizeOf(all.whole.dtype);

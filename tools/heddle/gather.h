@@ -13,8 +13,9 @@ namespace heddle::tools {
 struct Gathered {
   HostTensor whole;  // the unsharded output; each element comes from the lowest rank with a block
                      // that contains it
-  std::vector<Block> blocks;  // in rank order: the blocks of the ranks that hold elements; empty in
-                              // a job of one rank
+  // In rank order: the blocks of the ranks that hold one (TensorDesc::held). If gatherOutput() has
+  // reduced a partial value: the reduced blocks. Empty in a job of one rank.
+  std::vector<Block> blocks;
   // Describes a block that differs from `whole` in at least one bit.
   struct Difference {
     size_t block = 0;   // index into `blocks`
@@ -23,8 +24,8 @@ struct Gathered {
   };
   std::vector<Difference> differences;
 
-  // The reductions that gatherOutput() applied to partial values, as text (describe(),
-  // tools/heddle/partial.h). Empty: none.
+  // The reductions that gatherOutput() applied to the parts of a partial value, as text (describe()
+  // in tools/heddle/partial.h). Empty: none.
   std::string reduced;
 
   // Returns the rank from which `whole` has the element with the row-major index `linear`, or -1 if

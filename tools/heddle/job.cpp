@@ -47,7 +47,8 @@ const char* firstSet(std::initializer_list<const char*> names) {
 }
 
 // Returns the index of the GPU for this process: the index of its rank among the ranks on this
-// machine. Throws UserError if this machine has no GPU with this index.
+// machine. Returns 0 for other devices. Throws UserError if this machine has no GPU with this
+// index.
 int gpuOfThisProcess(host::DeviceKind kind) {
   if (kind != host::DeviceKind::Cuda) return 0;
   const char* local_rank =
@@ -161,10 +162,10 @@ std::string errorOf(const std::function<void()>& work) {
   return "";
 }
 
-// Calls `work` on every process of the job. Returns whether `work` succeeded on all processes, that
-// is, threw no UserError. If several ranks have the same error, the first of these ranks prints it.
-// All ranks wait until the errors are printed, because mpirun ends all processes as soon as one
-// process exits with an error code.
+// Calls work(). Returns whether it succeeded on all ranks of the job, that is, threw no UserError.
+// All ranks must call this function. If several ranks have the same error, the first of these ranks
+// prints it. All ranks wait until the errors are printed, because mpirun ends all processes as soon
+// as one process exits with an error code.
 bool agreed(comm::World& world, const std::function<void()>& work) {
   const std::string mine = errorOf(work);
   const std::vector<std::string> all = world.exchange(mine);
@@ -215,8 +216,8 @@ void checkSettings(const std::map<std::string, std::string>& mine, comm::World& 
   }
 }
 
-// Runs the rank of this process. An error ends the process at once, because transports (such as MPI
-// and NCCL) cannot be closed normally after an error.
+// Runs the rank of this process. An error ends the process without closing the transports, because
+// transports (such as MPI and NCCL) cannot be closed normally after an error.
 void runRankOfProcess(comm::World& world, host::Device& device, comm::JobMonitor& monitor,
                       const std::optional<host::TaskFault>& fault, const Body& body) {
   int code = 2;

@@ -31,7 +31,7 @@ struct JobOptions {
   int64_t memory_limit = 0;  // CPU: bytes of each rank's device; 0: no limit
   double deadline = 10;      // seconds; see JobMonitorOptions::deadline (comm/monitor)
   double patience = 600;     // seconds; see JobMonitorOptions::patience (comm/monitor)
-  double start = 60;         // seconds within which all ranks must start; 0: no limit
+  double start = 60;         // seconds within which an mpirun job must start; 0: no limit
   // Returns the settings that must be equal on all ranks of an mpirun job, by name. runJob()
   // compares them after `prepare`.
   std::function<std::map<std::string, std::string>()> settings;
@@ -67,19 +67,20 @@ std::optional<ProcessRank> processRank();
 //   ranks. `prepare` should do the work whose errors are equal on all ranks, such as reading files.
 //   `world` is the World of the first rank of this process. `prepare` must not communicate; it uses
 //   `world` only to record its tasks (World::setTask()).
-// - In an mpirun job, ranks may throw UserErrors in `prepare` or when they compare their settings.
-//   If several ranks have the same error, only the first of these ranks prints it. MPI is then
-//   finalized normally, and runJob throws AlreadySaid on all ranks.
+// - In an mpirun job, a UserError may occur in `prepare`, or when the ranks compare their settings,
+//   programs and compilers. If several ranks have the same error, only the first of these ranks
+//   prints it. MPI is then finalized normally, and runJob throws AlreadySaid on all ranks.
 // - A rank is lost if its `body` throws, or if its process is killed, is stopped or leaves. All
-//   other ranks then end.
-// - In a job of one process, runJob then throws the error that caused the loss. If there are
-//   several ranks, the message names a rank.
-// - In an mpirun job, each process prints the cause and exits with code 2, or with code 3 if its
-//   own `body` has found a bug in heddle. A process that mpirun ends by a signal also prints the
-//   cause. Its exit code is 128 + signal if the job has not started yet or is already ending,
-//   otherwise 2.
-// - If there are enough GPUs, each CUDA rank of one process gets its own GPU, and NCCL connects the
-//   ranks. Otherwise all ranks share GPU 0.
+//   other ranks then end. All ranks also end if the job makes no progress for `patience` seconds.
+// - In a job of one process, runJob() throws an error of `prepare`, or the error that made the
+//   ranks end. In a job of several ranks, the message of an error that made the ranks end usually
+//   names one of them.
+// - In an mpirun job, each remaining process prints the cause and exits with code 2, or with code 3
+//   if its own `body` has found a bug in heddle. A process that mpirun ends by a signal also prints
+//   the cause, unless a rank has printed a UserError of the steps before `body`. Its exit code is
+//   128 + signal if the job has not started yet or is already ending without an error, otherwise 2.
+// - In a job of one process with several CUDA ranks, each rank gets its own GPU if there are enough
+//   GPUs, and NCCL connects the ranks. Otherwise all ranks share GPU 0.
 void runJob(const JobOptions& options,
             const std::function<const host::Program&(int ranks, comm::World& world)>& prepare,
             const std::function<void(const Rank&)>& body);

@@ -74,9 +74,9 @@ void onEndSignal(int signal) {
 }
 
 // Ends the process. Only one thread calls this function: the one that has set `ends`, or a thread
-// that it has started. Before it exits, the process waits until this rank has printed a failure or
-// has the status RankState::Failed, and until the other ranks have printed. The waiting is limited
-// by `goodbye`.
+// that it has started. If there is a job monitor, the process first waits until this rank has
+// printed a failure or has the status RankState::Failed, and until the other ranks have printed. It
+// waits at most `goodbye` seconds.
 [[noreturn]] void leave(int code) {
   codegen::endChildProcesses();
   comm::JobMonitor* const monitor = job_monitor.load();

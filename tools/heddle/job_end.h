@@ -62,13 +62,15 @@ void setErrorReported();
 // Returns the signal that the handler has stored, or 0. JobMonitorOptions::end_signal points to the
 // result.
 const std::atomic<int>& endSignal();
-// While this object exists, the job monitor of this process polls endSignal(). The functions that
-// end the process then also wait until the monitor reports that the other ranks have printed. The
-// monitor must outlive this object. The destructor does not return if another thread is ending the
-// process. If a stored signal has not been handled yet, the destructor itself ends the process.
+// While this object exists, the signal handler only stores the signal, and the job monitor of this
+// process polls endSignal(). The functions that end the process then also wait until the monitor
+// reports that the other ranks have printed. The monitor must outlive this object. The destructor
+// does not return if another thread is ending the process. If a stored signal has not been handled
+// yet, the destructor itself ends the process.
 class WatcherPoll {
  public:
-  // `deadline` is JobMonitorOptions::deadline, in seconds.
+  // `deadline` is JobMonitorOptions::deadline, in seconds. If all ranks are threads of this
+  // process, it is 0, because there are no other processes to wait for.
   WatcherPoll(comm::JobMonitor& monitor, double deadline);
   ~WatcherPoll();
   WatcherPoll(const WatcherPoll&) = delete;
@@ -84,10 +86,11 @@ class WatcherPoll {
 // lost and has not reported an error (JobFailure::told is false). JobMonitorOptions::on_failure
 // calls this function.
 void endProcess(int rank, const comm::JobFailure& failure);
-// Prints what the ranks did when a signal told this process to end, and ends the process. All ranks
-// must be threads of this process. JobMonitorOptions::on_failure calls this function.
+// Prints what the ranks were doing when a signal told this process to end, and ends the process.
+// All ranks must be threads of this process. JobMonitorOptions::on_failure calls this function.
 void endBySignal(int ranks, const comm::JobFailure& failure);
-// Prints `reason`, the error of this rank, and ends the process.
+// Prints `reason`, the error of this rank, and ends the process. If another thread is already
+// ending the process, waits without printing.
 [[noreturn]] void endFailedProcess(const comm::JobMonitor& monitor, const std::string& reason,
                                    int code);
 

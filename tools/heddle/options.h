@@ -14,7 +14,9 @@ namespace heddle::tools {
 struct Options {
   std::string file;
   std::vector<std::string> files;  // tune: the files
-  std::string device;              // "cpu", "cuda", "null"; empty: cuda if there is a GPU, else cpu
+  // "cpu", "cuda", "null"; empty: cuda if there is a GPU, else cpu. Exception: for dump, an empty
+  // device is cpu.
+  std::string device;
   int ranks = 0;  // ranks in this process; 0: one rank, or all ranks of an mpirun job
   std::vector<std::string> set;    // sizes and scalars, such as t=16 and S0=2.5
   std::vector<std::string> input;  // tensors in files, such as T4=x.npy
@@ -24,12 +26,14 @@ struct Options {
   uint64_t seed = 0;          // seed of random inputs
   std::string check;          // "sample", "full"; empty: no check
   double check_memory = 2e9;  // CheckOptions::most_bytes (tools/heddle/check.h)
-  std::string reference;      // file of the fusion to compare with; empty: the default
-  int repeat = 1;             // number of timed runs after the first run
-  int timed_runs = 20;        // bench: number of runs with measurements
-  bool roofline = false;      // bench: compare with a copy of the same bytes
-  bool csv = false;
-  bool json = false;
+  // File of the fusion to compare with. Empty: the fusion itself or, for a host program, the fusion
+  // with the same name in the same folder.
+  std::string reference;
+  int repeat = 1;                  // number of timed runs after the first run
+  int timed_runs = 20;             // bench: number of runs with measurements
+  bool roofline = false;           // bench: compare with a copy of the same bytes
+  bool csv = false;                // bench, tune: print comma-separated values
+  bool json = false;               // run, bench: print one JSON object
   bool verify = true;              // verify the compiled host program
   std::string overlap = "auto";    // off, auto or a number of chunks
   std::vector<std::string> skip;   // names of passes to skip
@@ -53,7 +57,7 @@ struct Options {
   std::string stage = "all";       // dump: the stage to show
   std::string format = "text";     // dump: text, dot or json
   std::string dump_dir;            // folder for the parts of a dump; empty: stdout
-  bool markdown = false;
+  bool markdown = false;           // ops: print the text of docs/ops.md
 };
 
 // Each command returns the exit code. runCommand() returns 1 if Report::passed() is false.
@@ -65,8 +69,8 @@ int devicesCommand(const Options& options);
 int opsCommand(const Options& options);
 
 // Converts --skip, --overlap, --verify-each and --time-passes to options of the passes. `sizes` are
-// the sizes of the run, which the cost model of --overlap needs. If --time-passes is given, `times`
-// receives the seconds of each pass. `times` must outlive the result.
+// the sizes of the run, which the cost model of --overlap needs. If --time-passes is given and
+// `times` is not nullptr, each pass adds its seconds to `times`, which must outlive the result.
 host::PassOptions passOptions(const Options& options, const SizeBindings& sizes,
                               PassTimes* times = nullptr);
 

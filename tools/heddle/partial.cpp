@@ -14,8 +14,8 @@ namespace heddle::tools {
 namespace {
 
 // Returns part number `distance` of a float element `whole`. The reduction of all parts gives
-// `whole`. Parts 0 and 1 have special values, and all further parts are equal. For example, the
-// parts for a sum are 2 * whole, -whole, 0, 0, ...
+// `whole`. Only parts 0 and 1 may differ from the other parts. For example, the parts for a sum are
+// 2 * whole, -whole, 0, 0, ... If 2 * whole is not finite, they are whole, 0, 0, ...
 double floatPart(ReduceOp op, DType dtype, double whole, int64_t distance) {
   const double twice = toDouble(roundTo(dtype, 2 * whole));
   switch (op) {

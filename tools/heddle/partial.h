@@ -22,20 +22,21 @@ struct PartialState {
   Sharding sharding;
   DeviceMesh mesh;
 };
-// Returns the state of a slot (a tensor of a host program), or nullopt if it is not partial.
+// Returns the partial state of the tensor in a slot of a host program, or nullopt if the tensor is
+// not partial.
 std::optional<PartialState> partialOf(const host::Program& program, host::SlotId slot);
 
 // Returns the reductions as text, such as "sum over y, max over x". The text lists them in the
 // order of the sharding.
 std::string describe(const PartialState& state);
 
-// Splits the block `whole` into one part per rank, so that the reduction of all parts gives
-// `whole`. Returns the part of `rank`. A rank outside of the mesh gets `whole`.
+// Splits the block `whole` into one part for each rank that shares it, so that the reduction of all
+// parts gives `whole`. Returns the part of `rank`. A rank outside of the mesh gets `whole`.
 // - If the block has at least as many elements as there are parts, almost every part differs from
 //   `whole`. An op that wrongly treats a part as the full value then gives a wrong result. An
-//   exception is a sum of zeros.
-// - For sums and products, each element is the identity element (0 or 1) on all ranks along a mesh
-//   axis except at most two.
+//   exception is, for example, a sum of zeros.
+// - For sums and products, at most two ranks along a mesh axis have a part of an element that is
+//   not the identity element (0 or 1).
 // - The reduction of the parts gives exactly `whole`, except for the rounding of an average and the
 //   sign of a zero.
 // - If the value is partial over several mesh axes, the axis that the sharding lists last must be

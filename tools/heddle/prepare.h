@@ -25,16 +25,17 @@ struct Prepared {
 };
 
 // Fills `inputs`. Stores the sizes of the inputs as defaults in `source`, which the caller has
-// read. Throws UserError if an input or a size is missing or wrong.
+// read. Throws UserError if an input or a size is missing or wrong, for example if a guard of the
+// fusion is false.
 void bindInputs(Prepared& prepared, const Options& options);
 // Fills `program` and, for a fusion, the members after it. Call this after bindInputs(). Applies
 // --force. Verifies the program, unless the options forbid it. Throws UserError if the source
 // cannot be compiled.
 void compileProgram(Prepared& prepared, const Options& options, int ranks);
 
-// Stores the candidates that --force names in the kernels of a program and of the programs that it
-// calls. Throws UserError if the program has no such kernel. Does not check whether the kernel has
-// the candidate; a run does.
+// Sets Kernel::candidate of the kernels that --force names, in a program and in the programs that
+// it calls. Throws UserError if a value of --force is malformed, names an unknown kernel, or names
+// a kernel for the second time. Does not check whether the kernel has the candidate; a run does.
 void applyForced(host::Program& program, const std::vector<std::string>& force);
 
 // Returns the fault of --inject SPEC. Throws UserError if `spec` is not valid, or if a job of
@@ -47,6 +48,7 @@ void checkInjected(const host::InjectedFault& fault, const host::Program& progra
                    const SizeBindings& sizes, int ranks);
 
 // Returns the inputs of a run on this rank: copies the rank's block of every input to its device.
+// If an input is partial, copies the rank's part of the block (partOf() in tools/heddle/partial.h).
 // Scalars stay in host memory, and so do inputs whose values occur in sizes or offsets.
 std::vector<host::Argument> placeInputs(const Rank& rank, const host::Program& program,
                                         const Inputs& inputs);

@@ -1,4 +1,4 @@
-// Reads the file of a command, and adds the file and line to messages about it.
+// Reads the file of a command, and adds the file and the line to error messages about the file.
 #include <regex>
 
 #include "host/program/visit.h"
@@ -32,8 +32,8 @@ std::string withLineOfProgram(const std::string& message, const std::string& fil
                               const host::Program& program) {
   std::smatch found;
   if (!namesInstruction(message, found)) return message;
-  // The index may also belong to a program that another program calls. The line is therefore used
-  // only if the message contains the instruction with this index.
+  // A message about a callee may contain the index of the instruction in the callee. The line is
+  // therefore used only if the message also contains the text of the instruction with this index.
   int line = 0;
   const int64_t named = std::stoll(found[1]);
   try {

@@ -70,8 +70,8 @@ class ReferenceFitter {
                       path_, what, wanted.name, there, here);
   }
 
-  // If the value of an input may decide sizes, sets its symbol (`%n`) to the value in the run of
-  // the program.
+  // If the value of an input may decide sizes, sets its symbol (`%n`) to the value that the run of
+  // the program uses.
   void bindValue(ValueId id) {
     const Value& value = reference_.fusion.value(id);
     if (!mayDecideSizes(value.tensor)) return;
@@ -108,8 +108,8 @@ class ReferenceFitter {
     inputs.tensors.back() = whole;
   }
 
-  // Sets the symbol of an axis to the size `got` of this axis. Throws UserError if the size of the
-  // axis in the reference then is not `got`.
+  // If the extent of the axis is a symbol without a value, sets the symbol to `got`, the size of
+  // this axis in the program. Throws UserError if the extent then is not `got`.
   void bind(const Value& value, size_t axis, int64_t got) {
     const Size& extent = value.tensor.domain[axis].extent;
     SizeBindings& sizes = reference_.inputs.sizes;

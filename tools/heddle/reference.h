@@ -7,16 +7,17 @@
 
 namespace heddle::tools {
 
-// A fusion whose outputs a program must reproduce. It has inputs of the same names, and the same
-// outputs in the same order with the same types and unsharded sizes.
+// A fusion whose outputs a program must reproduce. It has inputs of the same names. Its outputs
+// have the types and unsharded sizes of the program's outputs, in the same order, but may have
+// other names.
 struct Reference {
   Fusion fusion;
-  Inputs inputs;  // in the order of the fusion, with its sizes
+  Inputs inputs;  // in the order of the fusion's inputs, with values for its sizes
 };
 
-// Reads the file of --reference for a job of `ranks` ranks. Sets the type and the unsharded sizes
-// of tensors of `inputs` that have no data. Throws UserError with the first difference if the
-// fusion does not fit the program.
+// Reads the fusion file `path` for a job of `ranks` ranks. `inputs` are the inputs of the program.
+// Sets the type and the unsharded sizes of tensors of `inputs` that have no data. Throws UserError
+// with the first difference if the fusion does not fit the program.
 Reference readReference(const std::string& path, const host::Program& program, Inputs& inputs,
                         int ranks);
 

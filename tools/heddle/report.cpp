@@ -122,7 +122,7 @@ std::string reportText(const Report& r) {
 }
 
 // The keys have this order: the run, its times, memory, plans, kernels and communicators, its
-// outputs and its checks. Each output and each check is an object.
+// outputs and its checks. "passed" is the last key. Each output and each check is an object.
 std::string reportJson(const Report& r) {
   nlohmann::ordered_json json = {{"file", r.file},
                                  {"device", r.device},

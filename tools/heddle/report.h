@@ -29,7 +29,7 @@ struct Report {
   double prepare_seconds = 0;   // time of the first run, which plans, compiles and runs
   host::Executable::Stats stats;
   std::string check_mode;  // empty: no check was requested
-  std::string reference;   // file of the reference; empty: the fusion itself
+  std::string reference;   // file of the reference; empty: the fusion itself, or no check
   std::vector<OutputCheck> checks;
   // Per rank: the report of --check-numerics (Outputs::numerics()) about the first run in which the
   // rank wrote NaN or infinity; "": there was no such run. The run has already printed the report.

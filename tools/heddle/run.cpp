@@ -249,7 +249,8 @@ void collectNumerics(const Rank& rank, const std::string& found, Report& report)
 void runRank(const Rank& rank, const Job& job, const Options& options, Report& report) {
   host::ExecutableOptions executable_options;
   executable_options.check_numerics = options.check_numerics;
-  executable_options.verify = false;  // prepareJob() has verified the program for all ranks
+  // prepareJob() has verified the program for all ranks, unless --no-verify is given.
+  executable_options.verify = false;
   if (job.fault && job.fault->task == comm::RankTask::None) executable_options.inject = job.fault;
   executable_options.kernel_choices =
       choicesForRun(rank, job.program, job.inputs.sizes, job.choices, options, *job.images);

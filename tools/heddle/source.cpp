@@ -61,8 +61,8 @@ std::vector<std::string> symbolsOf(const std::vector<InputSpec>& inputs) {
   return symbols;
 }
 
-// Sets the symbols in the type of an input to the sizes of its file. `option` is the text of its
-// --input.
+// If the extent of an axis of an input is a symbol, sets the symbol to the size of this axis in the
+// file. `option` is the value of --input that names the file.
 void bindFromFile(const std::string& option, const InputSpec& input, const HostTensor& tensor,
                   const Options& options, SizeBindings& sizes) {
   HEDDLE_USER_CHECK(tensor.dtype == input.tensor.dtype,
@@ -157,8 +157,8 @@ bool takesSet(const InputSpec& input, const std::set<std::string>& deciding) {
   return input.is_scalar || deciding.contains(scalarSymbol(input.name));
 }
 
-// Finds the size or the scalar input that `name` sets. `%n` is always an input, and `size.n` is
-// always a size. Throws UserError if `n` may be both, or is neither.
+// Finds the size or the input that `name` sets. `%n` always means an input. `size.n` means the size
+// n, unless something has the name `size.n`. Throws UserError if `n` may be both, or is neither.
 SetTarget targetOf(const std::string& option, const std::string& name,
                    const std::vector<InputSpec>& inputs, const std::set<std::string>& deciding,
                    const std::set<std::string>& symbols) {

@@ -22,10 +22,10 @@ using Source = std::variant<Fusion, host::Program>;
 // Reads and parses a file. Throws UserError if the file cannot be read or is not valid.
 Source readSource(const std::string& path);
 
-// Returns `message`, the error message of a run, with its position in the file if known. If the
-// message names an instruction, the result begins with the file, and with the line from which the
-// instruction comes if the line is known. `program` is the program of the run: the program in the
-// file, or the program that was compiled from the fusion in the file.
+// Returns `message`, the error message of a run, with the position of the fault in the file if
+// known. If the message names an instruction, the result begins with the file, and with the line
+// from which the instruction comes if the line is known. `program` is the program of the run: the
+// program in the file, or the program that was compiled from the fusion in the file.
 std::string withLineOfRun(const std::string& message, const std::string& file, const Source& source,
                           const host::Program& program);
 
@@ -87,8 +87,8 @@ Source withSizes(Source source, const SizeBindings& sizes);
 // from its default.
 struct Inputs {
   // Per input; unused for scalars. A tensor without data stands for the values of randomTensor()
-  // with `seed` and the name of the input. For a host program, such a tensor has no sizes, because
-  // they may depend on the number of ranks.
+  // with `seed` and the name of the input. For a host program, makeInputs() does not set the sizes
+  // of such a tensor, because they may depend on the number of ranks.
   std::vector<HostTensor> tensors;
   std::vector<Scalar> scalars;  // per input; unused for tensors
   SizeBindings sizes;           // Settings::sizes, and the sizes that the .npy files determine
@@ -107,7 +107,8 @@ struct Lowered {
   host::Program program;
 };
 
-// Segments and lowers a fusion, for commands that show both results.
+// Runs the passes of a fusion, and then segments and lowers it, for commands that need both
+// results.
 Lowered lowered(const Fusion& fusion, int ranks, const host::PassOptions& passes,
                 const SegmentOptions& library);
 

@@ -42,7 +42,7 @@ struct Options {
 };
 
 // The allocator of one thread. After failAt(n), n further allocations succeed, and the next one
-// fails.
+// fails. failAt(-1) cancels this.
 class ThreadAllocator : public host::Allocator {
  public:
   explicit ThreadAllocator(host::Allocator& inner) : inner_(inner) {}
@@ -224,8 +224,8 @@ class LoadTest {
     ++runs_;
   }
 
-  // Makes the allocation after the first n ones of a run fail, if there are so many. Requires that
-  // the run then throws an Error with the code OutOfMemory, and that the next run works.
+  // Makes allocation number n (from 0) of a run fail, if the run makes so many allocations. The run
+  // must then throw an Error with the code OutOfMemory. The next run must succeed.
   void expectFailedAllocation(const Shape& shape, int n, host::Stream stream,
                               ThreadAllocator& allocator) {
     allocator.failAt(n);

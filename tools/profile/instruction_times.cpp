@@ -11,7 +11,7 @@
 namespace heddle::tools {
 namespace {
 
-// Returns the number with three digits after the point, or "" if it is 0, which means unknown.
+// Returns the number with three digits after the point. Returns "" for 0, which means unknown.
 std::string known(double value) { return value > 0 ? fmt::format("{:.3f}", value) : ""; }
 
 double quotient(double value, double by) { return by > 0 ? value / by : 0; }

@@ -31,15 +31,17 @@ void addRun(host::RunProfile& profile, TimesByInstruction& times);
 // The peak rates of one rank's device. A profile compares the measured rates with them.
 struct PeakRates {
   double copy_bytes_per_second = 0;  // 0: unknown
-  // Per kind of matrix product in a profile: operations per second. MatmulWork::operations is 0 in
-  // these pairs, because the number of operations is no part of the kind.
+  // Per kind of matrix product in a profile: operations per second; 0: unknown. The dtypes and
+  // MatmulWork::tf32 are the kind. MatmulWork::operations is 0 in these pairs, because it is no
+  // part of the kind.
   std::vector<std::pair<host::MatmulWork, double>> products;
 
   // Returns the operations per second of products of the same kind as `work`, or 0 if unknown.
   double productRate(const host::MatmulWork& work) const;
 };
 
-// profileRows() returns the rows of one rank in the CSV file. profileHeader() returns the header.
+// profileRows() returns the rows of one rank in the CSV file of `heddle run --profile`.
+// profileHeader() returns the header of this file.
 std::string profileRows(int rank, const TimesByInstruction& times, const PeakRates& rates);
 std::string profileHeader();
 

@@ -30,8 +30,9 @@ double copyRate(host::Device& device, codegen::ImageCache& images) {
   return median(rates);
 }
 
-// Returns the number of rows of the square matrices. The product must be large enough for the peak
-// rate of the device. Matrices are smaller for types that are slow on a CPU.
+// Returns the number of rows of the square matrices. The product must be large enough to reach the
+// peak rate of the device. On a CPU, the matrices of slow types are smaller, so that the
+// measurement takes less time.
 int64_t lengthFor(const host::Device& device, DType dtype) {
   if (device.kind() == host::DeviceKind::Cuda) return 4096;
   return dtype == DType::F32 || dtype == DType::F64 ? 1024 : 256;

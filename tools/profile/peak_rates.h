@@ -8,8 +8,8 @@ namespace heddle::tools {
 
 // Measures the copy bandwidth of the device (tools/bench/copy_runs.h), and the rate of a large
 // square matrix product of each kind in `times`. If the device has too little memory for a
-// measurement, prints a message that begins with `subject`, and leaves the rate unknown. Measures
-// nothing on the null device (host/device/null), which computes nothing.
+// measurement, prints a message about `subject`, and leaves the rate unknown. Measures nothing on
+// the null device (host/device/null), which computes nothing.
 PeakRates measurePeakRates(host::Device& device, codegen::ImageCache& images,
                            const TimesByInstruction& times, const std::string& subject);
 

@@ -35,7 +35,8 @@ std::vector<double> movedErrors(const ReferenceContext& context, const Expressio
   }
   std::vector<double> errors = applyTo(context, expr, moved);
   for (double& e : errors) {
-    if (std::isnan(e)) e = 0;  // the index is outside of the operand, so every device must give NaN
+    // The index is outside of the operand, so every device must give NaN, or 0 for an integer type.
+    if (std::isnan(e)) e = 0;
   }
   return errors;
 }

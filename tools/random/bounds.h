@@ -17,30 +17,33 @@ namespace heddle::random {
 //
 // The reference (ir/reference/reference.h) evaluates every value v. Each element also gets a bound
 // e on |result of the device - v|, for a device that follows the op table. The rules are:
-//   * Inputs, constants and sizes have e = 0.
+//   * Inputs, constants, sizes and iota have e = 0.
 //   * A pointwise op for which isExactOp() is true (add, div, sqrt, floor, comparisons, casts,
-//     where, ...) adds nothing, because IEEE 754 defines its result.
+//     where, ...) adds nothing, because every correct device gives the same result.
 //   * Every other pointwise op adds kOpUlps units in the last place of the type in which the op
 //     computes. It also adds the change of the result if the operands change by kOperandUlps units.
-//     An op whose text in the op table consists of several operations also adds two units of its
-//     largest operand, because intermediate terms may cancel.
-//   * The bounds of a pointwise op whose operands have e > 0 are found by sampling. The op is
-//     evaluated in f32 or double, without rounding to its result type, with each operand at v, v -
-//     e and v + e. Further samples are zero, the nearest integer, and the samples of the other
-//     operands, as far as they are between v - e and v + e. The bound is the largest distance of a
-//     result from the result for the values v.
+//     lgamma, and an op whose text in the op table consists of several operations, also add two
+//     units of their largest operand, because intermediate terms may cancel.
+//   * The bounds of a pointwise op whose operands have e > 0 are found by sampling. (Exceptions:
+//     `where` passes on the bound of the chosen operand, and ops that compute integers follow the
+//     rule for unknown results below.) The op is evaluated in f32 or double, without rounding to
+//     its result type, with each operand at v, v - e and v + e. Further samples are zero, the
+//     nearest integer, and the samples of the other operands, as far as they are between v - e and
+//     v + e. The bound is the largest distance of a result from the result for the values v.
 //   * fmod and remainder jump where the quotient passes an integer. If the quotient may pass an
 //     integer, any value between 0 and the divisor is possible.
 //   * Both ends of the range of possible results are rounded to the dtype of the result. Results of
-//     type bf16 and f16 are therefore usually exact.
-//   * Sums, matrix products and scans of n elements add n roundings of the accumulator's type,
-//     relative to the sum of the absolute values of the elements. Integers are exact in any order.
-//   * Ops that move elements also move their bounds.
+//     type bf16, f16 and f8 are therefore usually exact.
+//   * A sum, cumsum, matrix product or scatter_add of n terms adds n roundings of the accumulator's
+//     type, relative to the sum of the absolute values of the terms. The reduction prod of n
+//     elements adds n roundings relative to its result. A maximum or minimum adds nothing. Integers
+//     are exact in any order.
+//   * Ops that move elements move the bounds in the same way.
 // A result is unknown (e = kUnknown) if it depends on an unknown value, or if its samples differ in
 // an essential way. Samples differ in this way if they are unequal bools or integers, or if only
-// some of them are NaN or infinite. This happens for floor, comparisons, casts to integers and
-// sorts near a jump, at poles, and near overflow. If all samples are NaN, or the same infinity, the
-// result is exact.
+// some of them are NaN or infinite. This happens for comparisons and casts to integers near a jump,
+// at poles, and near overflow. The indices of an argsort are unknown if two orders are possible. If
+// all samples are NaN, or the same infinity, the result is usually exact.
 //
 // An element is compared if e <= conditionLimit(dtype) * max(1, |v|). It is right if |got - v| <=
 // e. If e = 0, both must be equal, where -0.0 equals 0.0 and NaN matches NaN. Elements with a
@@ -68,7 +71,8 @@ Bounded evaluateBounded(const ReferenceContext& context, const Expression& expr,
 std::vector<Bounded> evaluateBounded(const Fusion& fusion, const ReferenceInputs& inputs,
                                      const SizeBindings& sizes);
 
-// Returns whether the op gives the same result on every device for the same operands.
+// Returns whether a pointwise op gives the same result on every device for the same operands,
+// except for the sign of a zero or of a NaN.
 bool isExactOp(const OpDef& op);
 
 // Returns the largest e / max(1, |v|) with which an element is compared.
@@ -107,7 +111,8 @@ std::vector<double> scatterAddErrors(const ReferenceContext& context, const Expr
                                      const std::vector<const Bounded*>& operands,
                                      const HostTensor& result);
 // Evaluates the op of `expr` with `operands` instead of the operands of `expr`. Returns the
-// elements of the result. Each operand must be an f64 tensor; exception: indices keep their type.
+// elements of the result, which must have the type f64. Each operand must be an f64 tensor, except
+// for indices, which keep their type.
 std::vector<double> applyTo(const ReferenceContext& context, const Expression& expr,
                             const std::vector<HostTensor>& operands);
 // Returns an f64 tensor of `values` with the sizes of `like`.

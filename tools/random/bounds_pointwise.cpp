@@ -133,7 +133,8 @@ class PointwiseBound {
     return samples;
   }
 
-  // Returns the largest distance from `centre` over all combinations of samples.
+  // Returns the largest distance of a result from `centre`. The results are those for all
+  // combinations of samples of the operands.
   double spread(const std::vector<Operand>& operands, double centre) const {
     std::array<Samples, kMostOperands> samples;
     for (size_t i = 0; i < operands.size(); ++i) samples[i] = samplesOf(operands, i);
@@ -153,10 +154,10 @@ class PointwiseBound {
     return largest;
   }
 
-  // Returns an additional bound for fmod and remainder, which compute a - b q. Here q is a / b,
-  // rounded to an integer. If q is the same for all values of a and b, the result is linear in a
-  // and b. spread() then finds its extremes, and this function returns 0. Otherwise the result may
-  // have any value from 0 to b.
+  // Returns a second bound for fmod and remainder, which compute a - b q; the larger bound counts.
+  // Here q is a / b, rounded to an integer. If q is the same for all values of a and b, the result
+  // is linear in a and b. spread() then finds its extremes, and this function returns 0. Otherwise
+  // the result may have any value from 0 to b. For all other ops, the function returns 0.
   double sawtooth(const std::vector<Operand>& operands, double centre) const {
     const bool is_fmod = op_.name == "fmod";
     if ((!is_fmod && op_.name != "remainder") || !std::isfinite(centre)) return 0;
@@ -187,7 +188,8 @@ class PointwiseBound {
     if (!std::isfinite(y)) return 0;
     const double ulp = computeUlp(compute_);
     const double tiny = compute_ == DType::F64 ? 2.3e-308 : 1.2e-38;
-    // softplus compares x * beta with its threshold. A product that is too small for the type is 0.
+    // softplus compares x * beta with its threshold. If the difference is tiny, devices may decide
+    // differently. For example, a device may replace a product that is too small for the type by 0.
     const bool is_softplus = op_.name == "softplus";
     if (is_softplus && std::fabs(centre[0] * centre[1] - centre[2]) <= tiny) return kUnknown;
     double moved = 0;
@@ -222,7 +224,8 @@ class PointwiseBound {
   }
 
   // Returns the error that cancellation adds. If an op consists of several operations, intermediate
-  // terms may cancel, and each term is about as large as the operands.
+  // terms may cancel, and each term is about as large as the operands. lgamma counts as such an op,
+  // although it is one call.
   double cancellation(const double* centre) const {
     if (isOneCall() && op_.name != "lgamma") return 0;
     double largest = 0;

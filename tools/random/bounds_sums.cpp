@@ -16,8 +16,8 @@ struct Element {
 };
 
 bool isNan(const Element& e) { return std::isnan(e.value) && e.error == 0; }
-// Returns a bound of the error of rounding `value` to f16, bf16 or f8: at least one unit in the
-// last place. Returns 0 for all other types.
+// Returns a bound of the error of rounding a result near `value` to f16, bf16 or f8: at least one
+// unit in the last place. Returns 0 for all other types.
 double coarseUnit(DType dtype, double value) {
   if (computeType(dtype) == dtype) return 0;
   const double unit = dtype == DType::F8E5M2 ? 4 : dtype == DType::F8E4M3 ? 8 : 128;
@@ -30,8 +30,8 @@ bool anyUnknown(const std::vector<Element>& elements) {
                      [](const Element& e) { return !(e.error < kUnknown); });
 }
 
-// Returns whether the sum has the same result in every order. This is true for sums of a few small
-// integers, for example.
+// Returns whether the sum has the same result in every order. This is true, for example, for a sum
+// of a few small integers. `size` is the sum of the absolute values.
 bool isExactSum(const std::vector<Element>& elements, double size, DType dtype) {
   return elements.size() <= 2 ||
          (size * computeUlp(dtype) < 1 &&
@@ -196,8 +196,8 @@ std::vector<double> reductionErrors(const ReferenceContext& context, const Expre
 }
 
 // Returns the bounds of matmul and linear. If the operands a and b change by ea and eb, each term
-// changes by at most ea |b| + |a| eb + ea eb. In addition, each term may add one rounding.
-// kSteepest is the largest slope of the activations.
+// changes by at most ea |b| + |a| eb + ea eb. In addition, each term may add one rounding. No
+// activation has a slope above kSteepest.
 std::vector<double> matmulErrors(const ReferenceContext& context, const Expression& expr,
                                  const std::vector<const Bounded*>& operands,
                                  const HostTensor& result) {
@@ -243,8 +243,8 @@ std::vector<double> matmulErrors(const ReferenceContext& context, const Expressi
 }
 
 // Returns the bounds of cumsum and argsort. Element n of a cumsum has the bound of a sum of n + 1
-// elements. A line consists of the elements along the axis. If other orders of a line are correct
-// too (isSettled()), all indices of an argsort in this line are unknown.
+// elements. A line consists of the elements along the axis. If another order of a line is correct
+// too (isSettled() returns false), all indices of an argsort in this line are unknown.
 std::vector<double> scanErrors(const Expression& expr, const Bounded& operand,
                                const HostTensor& result) {
   const size_t axis = expr.axis();
@@ -271,8 +271,8 @@ std::vector<double> scanErrors(const Expression& expr, const Bounded& operand,
 }
 
 // Returns the bounds of scatter_add, as for a sum. The function applies scatter_add three times: to
-// ones, to absolute values and to bounds. The three results are the number of terms, the sum of
-// their absolute values and the sum of their bounds.
+// ones, to absolute values and to bounds. For each element, the three results are the number of
+// terms, the sum of their absolute values and the sum of their bounds.
 std::vector<double> scatterAddErrors(const ReferenceContext& context, const Expression& expr,
                                      const std::vector<const Bounded*>& operands,
                                      const HostTensor& result) {
@@ -327,7 +327,7 @@ std::vector<double> applyTo(const ReferenceContext& context, const Expression& e
   }
   std::vector<std::pair<std::string, Attr>> attrs = expr.attrs;
   for (auto& [key, attr] : attrs) {
-    // Only attributes of this type contain sizes.
+    // Attributes of all other types contain no sizes.
     if (const auto* sizes = std::get_if<std::vector<Size>>(&attr)) {
       attr = constants(context, *sizes);
     }

@@ -10,7 +10,8 @@
 
 namespace heddle::random {
 
-// Makes random choices. They depend only on the seed, and are the same on every machine.
+// Makes random choices. They depend only on the seed and on the earlier calls, and are the same on
+// every machine.
 class Choices {
  public:
   explicit Choices(uint64_t seed) : random_(seed) {}
@@ -40,9 +41,10 @@ class Choices {
   std::mt19937_64 random_;
 };
 
-// Returns random bools, random integers from -8 to 8, or random floats of magnitude about 1, some
-// of which are integers. With `special`, some elements are special: NaN, infinities, zeros of both
-// signs, very small or large floats, or integers near the limits of integer types.
+// Returns random bools, random integers from -8 to 8, or random floats from -4 to 4, some of which
+// are integers. With `special`, some numbers are special: NaN, infinities, zeros of both signs,
+// very small or large floats, or integers near the limits of integer types. randomScalar()
+// sometimes returns a special float.
 HostTensor randomValues(Choices& choices, DType dtype, const std::vector<int64_t>& sizes,
                         bool special);
 Scalar randomScalar(Choices& choices, DType dtype);

@@ -18,9 +18,9 @@ namespace {
 
 bool hasBigValues(double v) { return std::fabs(v) > 1e6; }
 
-// Returns whether a value is worth keeping: enough elements are known, and not too many are NaN,
-// infinite or very large. Keeps some values at random that break the second condition, and some
-// values without elements.
+// Returns whether a value is worth keeping: enough elements can be compared, and not too many are
+// NaN, infinite or very large. Keeps some values at random that break the second condition, and
+// some values without elements.
 bool isUseful(const Bounded& bounded, Choices& choices) {
   const auto count = static_cast<double>(bounded.errors.size());
   if (count == 0) return choices.oneIn(3);
@@ -61,7 +61,7 @@ class Generator {
     makeSizes();
     makeInputs();
     const int64_t ops = choices_.between(options_.min_ops, options_.max_ops);
-    // Make small fusions as frequent as large fusions.
+    // Make small fusions more frequent than a uniform choice does.
     const int64_t wanted = choices_.oneIn(2) ? ops : std::min<int64_t>(ops, 5 + ops % 12);
     for (int64_t tries = 0; made_ < wanted && tries < 30 * wanted; ++tries) tryOp();
     makeOutputs();
@@ -161,7 +161,8 @@ class Generator {
     builder_ = std::move(trial);
   }
 
-  // Evaluates the new expressions. Returns false if a new value is not useful.
+  // Evaluates the new expressions, starting with `first`. Returns false if a new value is too
+  // large, is not useful, or comes from a cast that GeneratorOptions::wild_casts forbids.
   bool evaluateFrom(const Fusion& fusion, ExprId first) {
     const ReferenceContext context{fusion, inputs_, sizes_};
     for (ExprId e : IdRange(first, fusion.exprs().endId())) {
@@ -181,7 +182,7 @@ class Generator {
   }
 
   // Chooses the outputs: up to eight values that no op uses, and sometimes one or two values that
-  // ops use.
+  // ops use. If there are none, the first input is the output.
   void makeOutputs() {
     const Fusion& fusion = builder_.fusion();
     const IdVector<ValueId, std::vector<ExprId>> users = fusion.users();

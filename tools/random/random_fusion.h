@@ -12,7 +12,7 @@
 namespace heddle::random {
 
 // The memory layout of a tensor input, in elements. A stretched axis has stride 0. The first
-// element is at `offset`; an offset other than 0 misaligns the tensor.
+// element is at `offset`; an offset other than 0 can misalign the tensor.
 struct InputLayout {
   std::vector<int64_t> strides;
   int64_t offset = 0;
@@ -45,20 +45,21 @@ struct GeneratorOptions {
 // Returns a case with a valid fusion. The case depends only on the parameters, the op table and the
 // reference.
 // - The generator uses every row of the op table, and every dtype in kAllDTypes. It chooses
-//   operands and attributes from the kind, the arity and the attributes of the row. New dtypes and
-//   most new ops are therefore used without a change to the generator. unknownRows() returns the
-//   other new ops.
+//   operands and attributes that fit the kind, the arity and the attribute types of the row. It
+//   therefore uses new dtypes and most new ops without a change to its code. unknownRows() returns
+//   the ops that need a change.
 // - If FusionBuilder rejects an op, the generator tries another op.
-// - If more than a few elements of an op's result are unknown (tools/random/bounds.h), or many are
-//   NaN, infinite or very large, the generator usually removes the op. Most remaining values can
-//   therefore be compared.
+// - If more than 4 % of the elements of a result have an error bound that is too large for a
+//   comparison (tools/random/bounds.h), the generator removes the op. It also removes most ops
+//   whose results have no elements, or have more than 30 % of elements that are NaN, infinite or
+//   above 10^6. Most elements of the remaining values can therefore be compared.
 FusionCase randomCase(uint64_t seed, const GeneratorOptions& options = {});
 
 // Returns the rows of the op table that the generator cannot use. A test requires that the result
 // is empty.
 std::vector<std::string_view> unknownRows();
 
-// Returns dense and aligned layouts for all inputs.
+// Returns dense, row-major layouts without an offset for all inputs.
 std::vector<InputLayout> denseLayouts(const FusionCase& fusion_case);
 
 }  // namespace heddle::random

@@ -28,7 +28,8 @@ class OpMaker {
   OpMaker(FusionBuilder& builder, Choices& choices, const OpContext& context)
       : b_(builder), choices_(choices), context_(context) {}
 
-  // Adds an op. If the random choices do not fit, it returns false or throws UserError.
+  // Adds an op and returns true. If the random choices do not fit together, returns false or throws
+  // UserError.
   bool make();
   // Returns whether make() can add this op.
   static bool knows(const OpDef& op);

@@ -1,4 +1,5 @@
-// Ops that create tensors, and ops that access elements at computed indices.
+// Ops that create tensors (full, iota), scans, and ops that read or write elements at other
+// indices.
 #include <algorithm>
 
 #include "ir/base/check.h"
@@ -51,8 +52,8 @@ bool OpMaker::pad() {
   return true;
 }
 
-// Returns an integer tensor with the sizes `sizes`. Usually its elements are indices from 0 to
-// extent - 1. Sometimes they are not limited to this range.
+// Returns an integer tensor with the sizes `sizes`. Usually its elements are limited to the range
+// from 0 to extent - 1, sometimes not.
 ValueId OpMaker::indexFor(const std::vector<Size>& sizes, int64_t extent) {
   ValueId index = kNoValue;
   for (int tries = 20; tries > 0 && index == kNoValue; --tries) {
@@ -70,7 +71,8 @@ ValueId OpMaker::indexFor(const std::vector<Size>& sizes, int64_t extent) {
   return b_.pointwise("minimum", {index, b_.constant(extent - 1)});
 }
 
-// Sometimes reduces one constant extent, but never the extent of `whole_axis`.
+// Chooses an axis, and reduces its extent if this is a constant above 1. Leaves the extent of
+// `whole_axis` unchanged.
 void OpMaker::shrink(std::vector<Size>& sizes, size_t whole_axis) {
   const size_t axis = choices_.below(static_cast<int64_t>(sizes.size()));
   if (axis == whole_axis || !sizes[axis].isConstant() || sizes[axis].constant() < 2) return;

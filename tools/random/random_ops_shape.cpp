@@ -53,7 +53,8 @@ bool OpMaker::broadcast() {
   return true;
 }
 
-// Adds an expand. If the value has no axis that can be stretched, the expand adds a new axis.
+// Adds an expand. If the value has no axis that can be stretched, a broadcast first adds such an
+// axis.
 bool OpMaker::expand() {
   ValueId x = tensor();
   std::vector<Size> sizes = b_.fusion().tensor(x).sizes();

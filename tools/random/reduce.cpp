@@ -56,7 +56,7 @@ class Reducer {
   }
 
   // Searches for a value such that the case still fails if this value is the only output. If there
-  // is no such value, drops as many outputs as possible.
+  // is no such value, drops each output without which the case still fails.
   void dropOutputs() {
     const IdVector<ExprId, Expression> exprs = best_.fusion.exprs();
     for (const Expression& expr : exprs) {
@@ -71,7 +71,7 @@ class Reducer {
     }
   }
 
-  // Returns the values that could become inputs.
+  // Returns the values that could become inputs: neither constants nor outputs.
   std::vector<ValueId> computed() const {
     std::vector<ValueId> ids;
     for (const Expression& expr : best_.fusion.exprs()) {

@@ -27,8 +27,8 @@ int64_t spanOf(const TensorDesc& desc) {
   return span;
 }
 
-// Copies a tensor to the device with the given layout. The memory between the elements is filled
-// with 0x7F bytes, so that a kernel that wrongly reads it gets large values or NaN.
+// Copies a tensor to the device with the given layout. The memory before and between the elements
+// is filled with 0x7F bytes, so that a kernel that wrongly reads it gets large values or NaN.
 host::Tensor place(host::Device& device, const HostTensor& values, const InputLayout& layout) {
   const TensorDesc desc = descOf(values, layout);
   const int64_t element = sizeOf(values.dtype);

@@ -12,19 +12,20 @@
 namespace heddle::random {
 
 // Runs the fusion on a device with the memory layouts of the case, and returns its outputs. A
-// scalar output becomes a tensor without axes. `images` may be nullptr.
+// scalar output becomes a tensor without axes. If `images` is nullptr, the run uses an image cache
+// in the default folder.
 std::vector<HostTensor> runOn(host::Device& device, codegen::ImageCache* images,
                               const FusionCase& fusion_case);
 
 struct CaseResult {
   Comparison comparison;
-  std::string failure;  // the wrong output and element, or the exception; empty: no failure
+  std::string failure;  // text about a wrong output, or the exception; empty: no failure
 };
 
 // checkOn() runs the case on a device and compares all outputs with the reference. compareAll()
-// compares outputs that have already been computed. An exception of the device counts as a failure
-// of the case. An exception of the reference is passed on to the caller, because the fusion is then
-// not defined for these inputs.
+// compares outputs that have already been computed. An exception of the device run counts as a
+// failure of the case. An exception of the reference is passed on to the caller, because the fusion
+// is then not defined for these inputs.
 CaseResult checkOn(host::Device& device, codegen::ImageCache* images,
                    const FusionCase& fusion_case);
 CaseResult compareAll(const Fusion& fusion, const std::vector<HostTensor>& got,
@@ -37,7 +38,8 @@ CaseResult compareAll(const Fusion& fusion, const std::vector<HostTensor>& got,
 // - Printing and parsing give the same fusion, and the reference gives the same results for it.
 // - The reference computes the same elements in dense and in sparse evaluation.
 // - Segmentation puts each expression into at most one group (segment), and orders the groups so
-//   that they can run. The groups give the same results as the fusion.
+//   that each group comes after those whose results it reads. Together, the groups give the same
+//   results as the fusion.
 // - Lowering gives a host program that host::verify() accepts, and whose text stays the same after
 //   parsing and printing. A run on the null device (host/device/null), which computes nothing,
 //   succeeds.

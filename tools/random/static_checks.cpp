@@ -86,7 +86,8 @@ void checkSparse(const FusionCase& fusion_case, const std::vector<HostTensor>& e
 }
 
 // Checks that each expression is in at most one group. Then evaluates the groups in order, each
-// group with the inputs and the values of earlier groups, and compares the outputs.
+// group with the inputs of the fusion and the values of earlier groups. Compares the outputs with
+// `expected`.
 void checkSegments(const FusionCase& fusion_case, const std::vector<HostTensor>& expected) {
   const SegmentedFusion segmented = segment(runPasses(fusion_case.fusion, 1));
   const Fusion& fusion = segmented.fusion;
@@ -100,7 +101,9 @@ void checkSegments(const FusionCase& fusion_case, const std::vector<HostTensor>&
   }
   for (ExprId e : groups_of.ids()) {
     const bool host = fusion.value(fusion.expr(e).outputs[0]).is_scalar;
-    const int most = host ? 0 : 1;  // an expression that nothing reads is in no group
+    // The host computes scalars without a group. An expression that nothing reads may be in no
+    // group either.
+    const int most = host ? 0 : 1;
     HEDDLE_CHECK(groups_of[e] <= most, "expression {} is in {} groups", e, groups_of[e]);
   }
   const ReferenceInputs inputs = inputsFor(fusion, fusion_case);

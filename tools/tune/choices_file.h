@@ -11,14 +11,15 @@ namespace heddle::tools {
 // (codegen/bind/candidates.h).
 using Choices = std::map<std::string, std::string>;
 
-// Converts choices to the text of a file and back. The first line is "heddle choices 1". Each other
-// line has a key and parameters. Empty lines and lines that begin with '#' are ignored.
-// printChoices() adds `comment` as a comment. parseChoices() throws UserError that names `origin`
-// and the line.
+// Converts choices to the text of a file and back. The first line is "heddle choices 1". Empty
+// lines and lines that begin with '#' are ignored. Each remaining line has a key, a space and
+// parameters. printChoices() adds a line "# " with `comment`. For a wrong line, parseChoices()
+// throws UserError that names `origin` and the line.
 std::string printChoices(const Choices& choices, std::string_view comment);
 Choices parseChoices(std::string_view text, std::string_view origin);
 
-// Reads a file of at most 16 MiB. Throws UserError if it cannot be read or parsed.
+// Reads a file of at most 16 MiB. Throws UserError if the file is larger, or cannot be read or
+// parsed.
 Choices readChoices(const std::string& path);
 
 }  // namespace heddle::tools

@@ -17,8 +17,8 @@
 namespace heddle::tools {
 namespace {
 
-// Returns the tolerated error of values of the type, relative to the largest element. The tolerance
-// allows several rounding errors, because a sum of many elements has several.
+// Returns the tolerated error of values of the type, relative to the largest finite element. The
+// tolerance allows several rounding errors, because a sum of many elements has several.
 double toleranceOf(DType dtype) {
   switch (dtype) {
     case DType::F64:
@@ -133,8 +133,8 @@ bool agree(double a, double b, double bound) {
 
 // The elements of two tensors that do not agree.
 struct Differences {
-  int64_t count = 0;
-  int64_t first = 0;
+  int64_t count = 0;  // number of these elements
+  int64_t first = 0;  // index of the first one
 };
 
 // Counts the elements e for which differs(e) returns true. Skips short ranges whose bytes are
@@ -186,7 +186,7 @@ Differences differencesOf(const HostTensor& got, const HostTensor& wanted, doubl
   return found;
 }
 
-// Returns the hash of a part of a tensor. Replaces each NaN by the same bits.
+// Returns the hash of a part of a tensor. Every NaN counts as the same bits.
 std::string hashOfPart(const HostTensor& tensor, int64_t begin, int64_t end) {
   const int64_t size = sizeOf(tensor.dtype);
   const std::string_view bytes(tensor.as<const char>() + begin * size,

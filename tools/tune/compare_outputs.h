@@ -11,7 +11,8 @@ namespace heddle::tools {
 // The largest difference that is allowed between the outputs of two candidates (variants) of a
 // kernel. Candidates add in different orders, so their rounding errors differ.
 struct Tolerance {
-  bool of_float_sums = false;  // the output derives from a sum or product of floats
+  bool of_float_sums = false;  // the output derives from a sum, product, matrix product, scan
+                               // or scatter of floats
   double relative = 0;         // the largest error, divided by the largest finite magnitude of the
                                // output
 };
@@ -25,7 +26,7 @@ std::vector<Tolerance> tolerancesOf(const Fusion& segment);
 // about the first difference.
 // - Floats may differ by their tolerance. Each infinity agrees only with itself, and NaN agrees
 //   only with NaN.
-// - Integers and bools must be equal. Exception: if they derive from sums of floats, 1 % of the
+// - Integers and bools must be equal. Exception: if Tolerance::of_float_sums is true, 1 % of the
 //   elements may differ, because a rounding error can change a comparison. One element may differ
 //   even if the output has fewer than 100 elements.
 std::string differenceOf(const std::vector<HostTensor>& got, const std::vector<HostTensor>& wanted,

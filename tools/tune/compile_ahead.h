@@ -9,9 +9,9 @@
 
 namespace heddle::tools {
 
-// Compiles kernels on a separate thread, while the caller measures other kernels. The image cache
-// `images` then contains the images, that is, the compiled kernels. If the caller requests an image
-// that the thread is compiling, the cache makes the caller wait.
+// Compiles kernels on a separate thread, while the caller measures other kernels. The thread stores
+// the images (the compiled kernels) in an image cache, from which the caller gets them. If the
+// caller requests an image that the thread is compiling, the cache makes the caller wait.
 class CompileAhead {
  public:
   // The thread compiles the sources of one kernel together, one kernel after another. It ignores

@@ -30,7 +30,8 @@ class KernelRuns final : public CandidateTimer {
  public:
   // `all` are the candidates. `orders` has the reductionOrder() of each candidate
   // (codegen/bind/candidate_numbers.h): equal texts promise equal bits. The references must outlive
-  // the object. Throws UserError that names the kernel and the operand if the memory is exhausted.
+  // the object. If the memory is exhausted, throws UserError that names the kernel and what could
+  // not be allocated.
   KernelRuns(const host::LaunchedKernel& kernel, const std::vector<codegen::Candidate>& all,
              std::vector<std::string> orders, host::Device& device, codegen::ImageCache& images,
              uint64_t seed);

@@ -133,8 +133,8 @@ class Tuner {
   }
 
   // Allows the agreed candidate (TuneOptions::agreed) and all candidates that give the same bits.
-  // If the other rank has an equal device, or if only the agreed candidate is allowed, chooses this
-  // candidate and returns false.
+  // If the other rank has an equal device (the same key), or if only the agreed candidate is
+  // allowed, chooses the agreed candidate and returns false. Otherwise returns true.
   bool allowAgreed(Work& work, TunedKernel& kernel) const {
     HEDDLE_CHECK(work.index < options_.agreed.size(), "kernel {} is new to the other rank",
                  kernel.name);
@@ -154,8 +154,8 @@ class Tuner {
   }
 
   // Returns the sources that CompileAhead compiles: the sources of all kernels except the first
-  // one, which measure() compiles without delay. Returns none if compilers would take processors
-  // from a CPU device.
+  // one, which measure() compiles without delay. Returns none if TuneOptions::compiles_ahead is
+  // false, or if compilers would take processors from a CPU device.
   std::vector<CompileAhead::Sources> laterSources() const {
     const bool has_idle = target_ == codegen::Target::Cuda || usableCpus() > machine_.processors;
     std::vector<CompileAhead::Sources> kernels;

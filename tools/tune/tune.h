@@ -45,7 +45,8 @@ struct TunedKernel {
 };
 
 // Which kernels to measure: all kernels, kernels without a stored choice, or kernels without a
-// stored choice whose candidates have different predicted times (areDifferent()).
+// stored choice whose candidates have different predicted times (areDifferent()). A kernel with
+// only one candidate is never measured.
 enum class Measured : uint8_t { All, Unknown, Different };
 
 // The parameters of a chosen candidate, with the key of its kernel (host::choiceKey()).
@@ -71,18 +72,20 @@ struct TuneOptions {
   // Called before each kernel that is measured. May be empty.
   std::function<void()> on_kernel;
   // If not empty: the choices of another rank for the same program (keyedChoicesOf()). Each kernel
-  // then gets this choice, or a candidate that gives the same bits. If both ranks have the same key
-  // for the kernel, their devices are equal, and the kernel gets the choice of the other rank.
-  // Otherwise, the candidates with the same order of reductions are measured.
+  // then gets the candidate that the other rank has chosen, or a candidate that gives the same
+  // bits. If both ranks have the same key for the kernel, their devices are equal, and the kernel
+  // gets the choice of the other rank. Otherwise only candidates with the same order of reductions
+  // may be chosen, and `measured` says whether they are measured.
   std::vector<KeyedChoice> agreed;
 };
 
-// Measures the candidates of each kernel that some rank of a job of `ranks` ranks launches.
-// Measures each kernel alone, once per key (host::choiceKey()). Includes kernels in loops, and in
-// both branches of a condition that is decided during the run. Does not run the program, which must
-// contain no calls. Leaves out kernels with a forced candidate (Kernel::candidate) and kernels that
-// launch nothing. Throws UserError if a kernel has no usable candidate, if a forced or agreed
-// candidate does not exist, or if the memory is exhausted.
+// Chooses a candidate for each kernel that some rank of a job of `ranks` ranks launches, once per
+// key (host::choiceKey()). Measures the candidates of the kernels that TuneOptions::measured
+// selects, each kernel alone. Includes kernels in loops, and in both branches of a condition that
+// is decided during the run. Does not run the program, which must contain no Call instructions.
+// Leaves out kernels with a forced candidate (Kernel::candidate) and kernels that launch nothing.
+// Throws UserError if a kernel has no usable candidate, if a forced or agreed candidate does not
+// exist, or if the memory is exhausted.
 std::vector<TunedKernel> tune(const host::Program& program, const SizeBindings& sizes, int ranks,
                               host::Device& device, codegen::ImageCache& images,
                               const TuneOptions& options);
@@ -90,13 +93,13 @@ std::vector<TunedKernel> tune(const host::Program& program, const SizeBindings& 
 // Returns whether the largest predicted time exceeds the smallest one by more than 3 %.
 bool areDifferent(const std::vector<TunedKernel::Row>& rows);
 
-// Marks usable candidates that use more than kMostLocalBytes bytes of local memory per thread as
-// faulty, except if all usable candidates use more. Such candidates spill registers, and each
-// access to a spilled register is an access to the cache.
+// Sets the fault of each usable candidate that uses more than kMostLocalBytes bytes of local memory
+// per thread, unless all usable candidates do. Such candidates spill registers, and each access to
+// a spilled register is an access to the cache.
 void dropSpilled(std::vector<TunedKernel::Row>& rows);
 inline constexpr int64_t kMostLocalBytes = 256;
 
-// Return the choices of all kernels: as a list in the order of the first launches, and as a map.
+// Return the choices of all kernels: as a list in the order of `kernels`, and as a map.
 std::vector<KeyedChoice> keyedChoicesOf(const std::vector<TunedKernel>& kernels);
 Choices choicesOf(const std::vector<TunedKernel>& kernels);
 

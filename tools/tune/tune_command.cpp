@@ -47,8 +47,8 @@ void requireCompiler(const host::Device& device) {
                          device.whyNoCompiler().empty() ? "" : "; " + device.whyNoCompiler());
 }
 
-// Tunes a program and stores the new choices. Sets TuneOptions::find, so that kernels with a choice
-// in `given` or in the store count as known.
+// Tunes a program and stores the new choices. Sets TuneOptions::find to a function that finds
+// choices in `given` and in the store. Throws UserError if the device has no compiler.
 std::vector<TunedKernel> tuneAndStore(const host::Program& program, const SizeBindings& sizes,
                                       int ranks, host::Device& device, const Choices& given,
                                       codegen::ImageCache& images, TuneOptions options) {
@@ -196,7 +196,7 @@ int tuneCommand(const Options& options) {
     std::fflush(stdout);
   };
   if (options.csv) print(tuneCsvHeader());
-  // Prints the results of each file at once, because tuning many files can take minutes.
+  // Print the results of a file before tuning the next file, because tuning can take minutes.
   for (size_t i = 0; i < prepared.size(); ++i) {
     const std::string& path = options.files[i];
     tuned.push_back({path, inFile(path, prepared[i].source, [&] {

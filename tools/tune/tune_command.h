@@ -24,11 +24,12 @@ void addChoices(CLI::App& command, Options& options);
 // or parsed.
 Choices givenChoices(const Options& options);
 
-// Returns the choices for a rank: for each known key of a kernel (host::choiceKey()), the candidate
-// that the kernel must use. With --tune=off, returns `given`. With --tune=auto or --tune=full, rank
-// 0 tunes the kernels of all ranks, stores the new choices, and sends all choices to the other
-// ranks. A rank with another device than rank 0 then tunes again. It chooses only among candidates
-// whose results are bitwise equal to the results of the choices from rank 0. With --tune=auto, the
+// Returns the choices for a rank, that is, the candidates that its kernels must use, by key
+// (host::choiceKey()). A kernel whose key is missing uses its first candidate; with --choices-only,
+// this is an error. With --tune=off, returns `given`. With --tune=auto or --tune=full, rank 0 tunes
+// the kernels of all ranks, stores the new choices, and sends all choices to the other ranks. A
+// rank with another device than rank 0 then tunes again, but chooses only among candidates whose
+// results are bitwise equal to the results of the choices from rank 0. With --tune=auto, the
 // choices in `given` count as stored choices. All ranks must call this function. If --tune is not
 // off, the function communicates once.
 Choices choicesForRun(const Rank& rank, const host::Program& program, const SizeBindings& sizes,

@@ -21,7 +21,7 @@ std::string tuneCsv(const TunedFile& file);
 
 // Returns a line about modelRanks() of all kernels, and a line about the first candidates of
 // measured kernels: how often the first candidate is within 5 % of the fastest, and how much faster
-// the chosen candidates are. Leaves out a line if nothing was measured for it.
+// the chosen candidates are than the first ones. Leaves out a line if nothing was measured for it.
 std::string tuneSummary(const std::vector<TunedFile>& files);
 
 }  // namespace heddle::tools
