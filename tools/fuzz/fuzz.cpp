@@ -274,7 +274,8 @@ int main(int argc, char** argv) {
   app.add_option("--count", options.count, "For --soak: number of fusions; replaces --seconds");
   app.add_option("--write", options.write,
                  "Write this many random fusions with inputs and outputs to --out instead");
-  app.add_option("--without", options.without, "Kinds of ops to leave out: full, iota, index, ...")
+  app.add_option("--without", options.without,
+                 "What to leave out: kinds of ops (full, iota, index, ...) or wild-casts")
       ->delimiter(',');
   CLI11_PARSE(app, argc, argv);
   try {
