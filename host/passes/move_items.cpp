@@ -140,9 +140,8 @@ class ItemSet {
       bool& written = writes_[access.root];
       written = written || access.write;
     }
-    forEachSlotInside(x, [&](SlotId slot, FieldRole role) {
-      if (role.defines) defined_.insert(slot);
-    });
+    forEachSlotInside(
+        x, [&](SlotId slot, FieldRole role) { (role.defines ? defined_ : used_).insert(slot); });
     forEachToken(x.op, [&](TokenId token, FieldRole) { tokens_.insert(token); });
     posts_ = posts_ || kindOf(x.op) == InstructionKind::Post;
   }
@@ -153,7 +152,9 @@ class ItemSet {
       if (found != writes_.end() && (found->second || access.write)) return true;
     }
     bool needed = posts_ && kindOf(x.op) == InstructionKind::Post;
-    forEachSlotInside(x, [&](SlotId slot, FieldRole) { needed |= defined_.contains(slot); });
+    forEachSlotInside(x, [&](SlotId slot, FieldRole role) {
+      needed |= defined_.contains(slot) || (role.defines && used_.contains(slot));
+    });
     forEachToken(x.op, [&](TokenId token, FieldRole) { needed |= tokens_.contains(token); });
     return needed;
   }
@@ -161,6 +162,7 @@ class ItemSet {
  private:
   std::map<RootId, bool> writes_;  // per accessed buffer: whether an item writes it
   std::set<SlotId> defined_;
+  std::set<SlotId> used_;  // slots that an item names without defining them
   std::set<TokenId> tokens_;
   bool posts_ = false;
 };
@@ -355,9 +357,13 @@ void hoistAllocations(Program& program) {
   const std::optional<size_t> first = ItemOrder(program).firstInputWrite();
   if (!first) return;
   std::set<size_t> late;
+  std::set<SlotId> named;  // by the items in `late`
   for (size_t i = *first; i < program.body.size(); ++i) {
-    // Only allocations are hoisted.
-    if (!std::holds_alternative<Allocate>(program.body[i].op)) late.insert(i);
+    // Only allocations are hoisted, and only if they do not define a slot again.
+    const auto* allocate = std::get_if<Allocate>(&program.body[i].op);
+    if (allocate != nullptr && !named.contains(allocate->out)) continue;
+    late.insert(i);
+    forEachSlotInside(program.body[i], [&](SlotId slot, FieldRole) { named.insert(slot); });
   }
   partition(program, *first, program.body.size(), late);
 }

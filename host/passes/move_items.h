@@ -36,8 +36,8 @@ bool moveBefore(Program& program, const std::vector<ItemMove>& wishes);
 void delayInputWrites(Program& program);
 
 // Let w be the first item that writes an input. Moves every Allocate that follows w to a position
-// directly before w. Does not check dependencies: no item that the Allocate passes may name its
-// slot.
+// directly before w. Exception: an Allocate stays where it is if it would pass an item that names
+// its slot.
 void hoistAllocations(Program& program);
 
 }  // namespace heddle::host

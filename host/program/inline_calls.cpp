@@ -101,8 +101,13 @@ class Inliner {
         callee.inputs.size() == call.inputs.size() && callee.outputs.size() == call.outputs.size(),
         "program {} takes {} inputs and has {} outputs, the call has {} and {}", callee.name,
         callee.inputs.size(), callee.outputs.size(), call.inputs.size(), call.outputs.size());
-    bindSymbols(callee, call);
+    std::vector<SizeGuard> checks = bindSymbols(callee, call);
     bindMeshes(callee);
+    // A guard may contain any symbol of the callee, so all symbols must have been mapped.
+    for (SizeGuard& check : checks) {
+      check.a = substituted(check.a);
+      if (!(check.a == check.b)) out_.guards.push_back(std::move(check));
+    }
     bindSlots(callee, call);
     for (const SizeGuard& guard : callee.guards) {
       out_.guards.push_back(
@@ -151,12 +156,10 @@ class Inliner {
   }
 
   // Maps the symbols of the callee. A symbol gets its value from the first input axis whose extent
-  // is exactly this symbol, or else its default. For each other axis of an input, a guard compares
-  // the extents of the caller and the callee, unless both are the same expression. The guards are
-  // created after all axes have been visited, because a guard may contain a symbol that a later
-  // input determines. bindScalars() then sets the symbols of inputs (`%n`). Each loop index of the
-  // callee gets a new name.
-  void bindSymbols(const Program& callee, const Call& call) {
+  // is exactly this symbol, or else its default. For each other axis of an input, the result has a
+  // guard that compares the extents of the callee and the caller. bindScalars() then sets the
+  // symbols of inputs (`%n`). Each loop index of the callee gets a new name.
+  std::vector<SizeGuard> bindSymbols(const Program& callee, const Call& call) {
     symbols_.clear();
     for (const auto& [symbol, value] : callee.size_defaults) symbols_[symbol] = Size(value);
     std::set<std::string> bound;
@@ -181,16 +184,13 @@ class Inliner {
         }
       }
     }
-    for (SizeGuard& check : checks) {
-      check.a = substituted(check.a);
-      if (!(check.a == check.b)) out_.guards.push_back(std::move(check));
-    }
     bindScalars(callee, call);
     forEachInstruction(callee.body, [&](const Instruction& x, InstructionIndex) {
       forEachFieldOfKind<FieldKind::LoopIndex>(x.op, [&](const std::string& name, FieldRole) {
         symbols_.insert_or_assign(name, Size::symbol(index_names_.fresh(name)));
       });
     });
+    return checks;
   }
 
   // Maps the symbols of the inputs whose values decide sizes of the callee. All sizes must be known
