@@ -1,7 +1,7 @@
 // Shows how to build a host program in C++ and how to test it without a GPU, as a unit test would.
 //
-// The program runs on two ranks. Each rank holds some rows of x. The program finds the mean of all
-// rows by gradient descent on w:
+// The program runs on two ranks. Each rank holds some rows of x. By gradient descent, the program
+// moves w towards the mean of all rows:
 //   repeat 3 times:
 //     part  = sum over the rows of this rank of (x - w)     kernel gradient
 //     total = sum of part over all ranks                    allreduce on stream 1
@@ -156,7 +156,7 @@ HostTensor runOnRank(host::Device& device, comm::World& world) {
   const host::Outputs outputs = executable.run(arguments);
   outputs.wait();
   HostTensor w = host::toHost(device, outputs.tensor("w"));
-  world.barrier();  // the device must outlive the work of the other rank
+  world.barrier();  // the device must exist until the other rank has finished its run
   return w;
 }
 
