@@ -192,7 +192,7 @@ void testOnNullDevice() {
 }
 
 // With CpuOptions::adversarial_seed, the device delays work as long as the program allows, and
-// fills new memory with NaN. Wrong synchronization then gives wrong numbers.
+// fills new memory with NaN. Missing synchronization then probably gives wrong numbers.
 void testOnCpu() {
   for (uint64_t seed = 0; seed < 5; ++seed) {
     onRanks(host::DeviceKind::Cpu, [&](comm::World& world) {
