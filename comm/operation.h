@@ -17,7 +17,7 @@ namespace heddle::comm {
 // - An all-to-all-v has different send and receive counts for this rank itself.
 // - A buffer that this rank needs is null.
 // - An all-to-all or all-to-all-v is in place.
-// - Integers are averaged, or elements of an f8 type are reduced.
+// - Integers or bools are averaged, or elements of an f8 type are reduced.
 void checkGroup(std::span<const Operation> group, int rank, int size);
 
 bool isPointToPoint(CollectiveKind kind);
@@ -26,12 +26,14 @@ bool reduces(CollectiveKind kind);
 bool mayCopy(CollectiveKind kind);
 bool isRooted(CollectiveKind kind);  // reduce, broadcast, gather, scatter
 
-// Return whether a rank needs a send buffer, and whether it needs a receive buffer.
+// hasSend() returns whether a rank needs a send buffer, and hasRecv() whether it needs a receive
+// buffer. `is_root` matters only if isRooted(kind).
 bool hasSend(CollectiveKind kind, bool is_root);
 bool hasRecv(CollectiveKind kind, bool is_root);
 
-// Return the number of elements in the send buffer and in the receive buffer. Call them only for a
-// rank that needs the buffer. `size` is the number of ranks of the communicator.
+// sentBy() returns the number of elements in the send buffer, and receivedBy() the number in the
+// receive buffer. Call them only for a rank that needs the buffer. `size` is the number of ranks of
+// the communicator.
 int64_t sentBy(const Operation& operation, int size);
 int64_t receivedBy(const Operation& operation, int size);
 
@@ -46,9 +48,9 @@ int64_t offsetOf(std::span<const int64_t> counts, int rank);
 // Returns for example `allreduce(sum) of 8 f32`, `broadcast of 8 f32 from 0`, `send of 3 i64 to 1`.
 std::string describe(const Operation& operation);
 
-// Compares the operation `a` of rank `rank_a` with the operation `b` of rank `rank_b`. Returns
-// whether they can be the same collective, or the send and the receive of one transfer. For sends
-// and receives, compares only `count` and `dtype`.
+// Compares the operation `a` of rank `rank_a` with the operation `b` of rank `rank_b` (ranks within
+// the communicator). Returns whether `a` and `b` can be parts of one collective, or the send and
+// the receive of one transfer. For sends and receives, compares only `count` and `dtype`.
 bool agree(const Operation& a, int rank_a, const Operation& b, int rank_b);
 
 // Returns for example `[0, 2, 5]`.

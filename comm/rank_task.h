@@ -28,7 +28,8 @@ enum class RankTask : uint32_t {
 };
 constexpr uint32_t kRankTasks = static_cast<uint32_t>(RankTask::Leaving) + 1;
 
-// Returns a text that continues "the rank ...", for example "reads its files". None: empty.
+// Returns a text that continues "the rank ...", for example "reads its files". The text for None is
+// empty.
 std::string_view describe(RankTask task);
 // Returns the task with this short name, for example "read", or nullopt if there is none. The
 // option --inject of `heddle run` takes short names.

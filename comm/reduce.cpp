@@ -41,7 +41,7 @@ struct PlainElement {
   static Stored store(Value value) { return value; }
 };
 
-// add() and multiply() use unsigned arithmetic for integers, because integers wrap around, and
+// add() and multiply() use unsigned arithmetic for integers, because results must wrap around, and
 // signed overflow is undefined in C++.
 template <class T>
 T add(T a, T b) {

@@ -6,7 +6,7 @@
 namespace heddle::comm {
 
 struct World::Observers {
-  std::mutex mutex;  // held during each call of an observer
+  std::mutex mutex;  // guards the members below; held during each call of an observer
   std::vector<WorldObserver*> list;
   int waits = 0;  // number of Wait objects that exist
   RankTask task = RankTask::None;

@@ -1,7 +1,7 @@
 // Shows how to build a host program in C++ and how to test it without a GPU, as a unit test would.
 //
-// The program runs on two ranks. Each rank holds some rows of x. The program finds the mean of all
-// rows by gradient descent on w:
+// The program runs on two ranks. Each rank holds some rows of x. By gradient descent, the program
+// moves w towards the mean of all rows:
 //   repeat 3 times:
 //     part  = sum over the rows of this rank of (x - w)     kernel gradient
 //     total = sum of part over all ranks                    allreduce on stream 1
@@ -156,7 +156,7 @@ HostTensor runOnRank(host::Device& device, comm::World& world) {
   const host::Outputs outputs = executable.run(arguments);
   outputs.wait();
   HostTensor w = host::toHost(device, outputs.tensor("w"));
-  world.barrier();  // the device must outlive the work of the other rank
+  world.barrier();  // the device must exist until the other rank has finished its run
   return w;
 }
 
@@ -192,7 +192,7 @@ void testOnNullDevice() {
 }
 
 // With CpuOptions::adversarial_seed, the device delays work as long as the program allows, and
-// fills new memory with NaN. Wrong synchronization then gives wrong numbers.
+// fills new memory with NaN. Missing synchronization then probably gives wrong numbers.
 void testOnCpu() {
   for (uint64_t seed = 0; seed < 5; ++seed) {
     onRanks(host::DeviceKind::Cpu, [&](comm::World& world) {

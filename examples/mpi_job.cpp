@@ -1,7 +1,7 @@
 // Shows heddle inside an MPI program that initializes MPI and also makes MPI calls of its own. Each
-// rank holds some columns of one weight and some rows of another weight. heddle multiplies the
-// input by both weights and sums over the ranks. The program computes the same with loops and its
-// own allreduce, and compares the results.
+// rank holds some columns of the weight w1 and some rows of the weight w2. heddle computes
+// relu(x w1) w2 for an input x, which includes a sum over the ranks. The program computes the same
+// with loops and its own allreduce, and compares the results.
 //
 //   mpirun -n 4 build/release/bin/mpi_job
 //
@@ -163,9 +163,9 @@ int main(int argc, char** argv) {
     }
   } catch (const std::exception& e) {
     // End a failed job with MPI_Abort. MPI_Finalize would wait for the other ranks, but these may
-    // wait for this rank in their own MPI calls. World::fail() has already notified the other
-    // ranks, so their run() or wait() throws. The other ranks print their errors during the second
-    // before MPI_Abort.
+    // wait for this rank in their own MPI calls. If runOn() has failed, World::fail() has notified
+    // the other ranks, so their run() or wait() throws. The other ranks print their errors during
+    // the second before MPI_Abort.
     std::fprintf(stderr, "mpi_job: rank %d: %s\n", rank, e.what());
     std::this_thread::sleep_for(std::chrono::seconds(1));
     MPI_Abort(MPI_COMM_WORLD, 1);

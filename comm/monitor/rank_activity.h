@@ -9,19 +9,20 @@
 namespace heddle::comm {
 
 enum class Activity {
-  Compiling,      // compiles, or does other work on the host that takes long
+  Compiling,      // compiles kernels or prepares the plan of a run, which may take long
   Waiting,        // waits for other ranks, in a run that has begun
-  MatchingPosts,  // compares with other ranks which collectives the run will post
+  MatchingPosts,  // waits for other ranks, to compare which operations the run will post
 };
 
 // Counts the activities and the unfinished runs of one rank, for all of its threads and programs,
 // and writes the phase of the rank (RankPhase) to its status. A run is one execution of a host
-// program. The phase is the first of these that applies:
-// - Compiling, while a thread compiles;
-// - Communicating, while a thread waits for other ranks;
+// program. The creation of a further Executable by all ranks together is also reported as a run
+// (ProgramCache in host/program_cache.h). The phase is the first of these that applies:
+// - Compiling, while a thread has the activity Compiling;
+// - Communicating, while a thread has the activity Waiting or MatchingPosts;
 // - Computing, while a run has not ended;
 // - otherwise a phase between runs: Idle, Done, Ended or Unwinding.
-// Thread-safe; holds its lock for a few instructions only.
+// Thread-safe; holds its lock only briefly.
 class RankActivity {
  public:
   // Only this object may write `run`, `finished`, `phase` and `run_hashes` of `status`.
@@ -36,18 +37,18 @@ class RankActivity {
   // - `chain` is the id of a chain: a sequence of runs that end in the order in which they began.
   //   0: the run belongs to no chain.
   int64_t beginRun(uint64_t program, uint64_t plan, int64_t chain);
-  // Begins a run of a program that communicates on no rank. Returns a negative number for the run.
-  // Only this rank counts these runs. `chain` is as in beginRun(). One chain may contain runs of
-  // both kinds.
+  // Begins a run of a program that communicates on no rank. Returns a negative number, with which
+  // endRun() ends the run. Only this rank counts these runs. `chain` is as in beginRun(). One chain
+  // may contain runs from beginRun() and from beginLocalRun().
   int64_t beginLocalRun(uint64_t program, int64_t chain);
-  // Ends run `number`, and all earlier runs of its chain if it belongs to a chain. Returns false if
-  // the run has already ended.
+  // Ends run `number`. If the run belongs to a chain, all earlier runs of the chain also end.
+  // Returns false if the run has already ended.
   bool endRun(int64_t number);
 
-  // Declares that this rank will begin no more runs. `unwinds` is true if an exception is the
+  // Declares that this rank will begin no more runs. Pass true for `unwinds` if an exception is the
   // cause.
   void endRuns(bool unwinds = false);
-  // Revokes endRuns().
+  // Revokes endRuns(): this rank may begin runs again.
   void resume();
 
  private:

@@ -73,8 +73,8 @@ void RankStatus::beginRun(uint64_t program_hash, uint64_t plan_hash, bool counts
   phase.store(RankPhase::Computing, std::memory_order_release);
 }
 
-// The entry may belong to another run, which has the same index. The low bits of the entry contain
-// the number of the run to which it belongs.
+// The entry at the index of run `number` may belong to a different run. The low bits of the entry
+// show to which run it belongs.
 uint64_t RankSnapshot::hashOfRun(int64_t number) const {
   const uint64_t hash = run_hashes[static_cast<size_t>(number) % kKeptRuns];
   const bool same = (hash & kNumberMask) == (static_cast<uint64_t>(number) & kNumberMask);

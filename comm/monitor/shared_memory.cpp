@@ -16,8 +16,8 @@
 namespace heddle::comm {
 namespace {
 
-// A file in memory. It has no name in any folder, so nothing remains if its processes are killed.
-// Another process of the same user can open it by path() while this object exists.
+// A file in memory. It has no name in any folder, so nothing remains if the processes that map it
+// are killed. Another process of the same user can open it by path() while this object exists.
 class MemoryFile {
  public:
   // Allocates all pages now. Otherwise, if memory is short, a later access would raise SIGBUS.
@@ -52,7 +52,8 @@ std::shared_ptr<void> map(const std::string& what, const std::string& path, size
 }  // namespace
 
 // The first exchange tells the other ranks where the memory is. The second exchange tells them
-// whether a rank has failed.
+// whether a rank has failed. After the second exchange, all ranks have mapped the memory, so this
+// rank may close the file and delete the handle.
 std::shared_ptr<void> shareOnMachine(World& world, const RankLocations& locations,
                                      const std::string& what, size_t bytes,
                                      const std::function<void(void*)>& construct) {
@@ -61,8 +62,9 @@ std::shared_ptr<void> shareOnMachine(World& world, const RankLocations& location
   const bool one_process = locations.inProcessOf(world.rank()) == here;
   const bool creates = here.front() == world.rank();
   Handle memory;
-  // If all ranks of the machine are in this process, they copy *handle on their own threads. If an
-  // exchange throws, *handle leaks on purpose, because another thread may still read it.
+  // If all ranks of the machine are in this process, the other ranks copy *handle on their own
+  // threads. If an exchange throws, *handle leaks on purpose, because another thread may still read
+  // it.
   Handle* handle = nullptr;
   std::optional<MemoryFile> file;
   std::string where, error;

@@ -12,10 +12,11 @@
 
 namespace heddle::comm {
 
-// Returns memory that all ranks of a machine share. It has no name, and exists while a process maps
-// it. The lowest rank of the machine calls `construct` with the address of the memory, before the
-// other ranks access it. If one process contains all ranks of a machine, these ranks get the same
-// address. `what` names the memory in messages. The address is the start of a page.
+// Returns memory that all ranks of a machine share. It has no name in the file system, and exists
+// while a process maps it. The lowest rank of the machine calls `construct` with the address of the
+// memory, before the other ranks access it. If one process contains all ranks of a machine, these
+// ranks get the same address. Otherwise each rank maps the memory at an address of its own. Every
+// address is the start of a page. `what` names the memory in messages.
 //
 // Collective over the job. If the call fails on one rank, every rank of the job throws UserError
 // with the reason.

@@ -37,7 +37,7 @@ struct Hello {
 };
 static_assert(std::is_trivially_copyable_v<RankFacts>);
 
-// Appends a status to the bytes that a connection carries.
+// Appends a status to the bytes that a connection will send.
 void append(std::string& bytes, const RankSnapshot& status) {
   const uint64_t length = status.reason.size();
   bytes.append(reinterpret_cast<const char*>(static_cast<const RankFacts*>(&status)),
@@ -252,7 +252,8 @@ void TcpLink::receive(Connection& connection) {
       fmt::format("its process ({}) has closed its connection without leaving", location.text()));
 }
 
-// Copies a status that has arrived to the statuses of this machine.
+// Copies a status that has arrived to this machine's copy, and records whether it belongs to a last
+// message.
 void TcpLink::apply(Connection& connection, const RankSnapshot& status) {
   if (status.rank < 0 || static_cast<size_t>(status.rank) >= locations_.ranks.size()) return;
   if (status.rank == connection.leader && status.heartbeat == kUnwatched) {
@@ -262,9 +263,9 @@ void TcpLink::apply(Connection& connection, const RankSnapshot& status) {
 }
 
 // The machine of rank 0 sends the statuses of all ranks that are not on the receiving machine.
-// Every other machine sends the statuses of its own ranks. send() reads new statuses only after it
-// has sent the previous ones. A slow network therefore carries fewer statuses, but no outdated
-// statuses.
+// Every other machine sends the statuses of its own ranks. Unless `last` is true, send() reads new
+// statuses only after it has sent the previous ones. If the network is slow, statuses therefore do
+// not queue up: fewer of them are sent, and each is recent.
 void TcpLink::send(Connection& connection, bool last) {
   if (!connection.readable || !connection.writable) return;
   if (connection.out.empty() || last) {
@@ -278,7 +279,7 @@ void TcpLink::send(Connection& connection, bool last) {
   }
   error_code error;
   connection.out.erase(0, connection.socket.write_some(asio::buffer(connection.out), error));
-  // receive() still reads from the connection, because the other end may have sent a last message.
+  // Reading goes on in receive(), because the other end may have sent a last message.
   if (error && error != asio::error::would_block) connection.writable = false;
 }
 

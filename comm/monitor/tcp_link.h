@@ -11,13 +11,13 @@
 
 namespace heddle::comm {
 
-// Carries statuses (RankStatus) between machines. The process of the lowest rank of each machine
-// has a TCP connection to the process of rank 0. Every 200 ms, each machine sends the statuses of
-// its ranks to rank 0, and rank 0 sends each machine the statuses of all other ranks. If a
-// connection breaks without a last message, the state of the lowest rank of the machine at the
-// other end becomes Gone. The other ranks of that machine later count as silent, because their
-// heartbeats no longer arrive. One thread at a time may use a TcpLink. Only connect() and close()
-// wait.
+// Carries statuses (RankStatus) between machines. On each machine other than the machine of rank 0,
+// the process of the lowest rank has a TCP connection to the process of rank 0. Every 200 ms, each
+// of these machines sends the statuses of its ranks to rank 0, and rank 0 sends each of them the
+// statuses of all ranks that are not on it. If a connection breaks without a last message
+// (close()), the state of the lowest rank of the machine at the other end becomes Gone. All other
+// ranks whose statuses came over this connection later count as silent, because their heartbeats no
+// longer arrive. One thread at a time may use a TcpLink. Only connect() and close() wait.
 class TcpLink {
  public:
   // Connects the machines. Collective over the job. `statuses` has one entry per rank, and the
@@ -28,8 +28,9 @@ class TcpLink {
                                           std::shared_ptr<RankStatus[]> statuses, double deadline);
   ~TcpLink();
 
-  // Receives the statuses that have arrived. Sends statuses if 200 ms have passed since the
-  // previous send, and the rest of an earlier send that is not complete.
+  // Receives the statuses that have arrived, and detects broken connections. If 200 ms have passed
+  // since statuses were sent, sends the current statuses. If an earlier send is incomplete, only
+  // sends its rest.
   void poll();
   // Sends a last message on each connection, so that the process at the other end does not report
   // the end of the connection as a failure. Waits at most 1 s.

@@ -131,8 +131,8 @@ void Watcher::poll() {
   if (link_) link_->poll();
   job_.ranks = readAll({statuses_.get(), size});
   judge();
-  // A report can end other ranks of this process at once. All reports therefore use a snapshot that
-  // is taken before the first report.
+  // A report can change the states of other ranks of this process at once. All reports therefore
+  // use snapshots that are taken before the first report.
   job_.ranks = readAll({statuses_.get(), size});
   for (Client& client : clients_) report(client);
 }
@@ -174,9 +174,9 @@ int Watcher::absentFor(const JobMonitor& monitor) const {
   return -1;
 }
 
-// Reports a failure to the monitor of `client`, but only once. A rank that has itself failed
-// usually throws its own error and leaves the job. Such a rank gets a report only if it is still in
-// the job after half of the deadline.
+// Reports a failure or a signal to the monitor of `client`, but only once. A rank that has itself
+// failed usually throws its own error and leaves the job. Such a rank gets a report only if it is
+// still in the job after half of the deadline. A signal is reported after kSignalGrace.
 void Watcher::report(Client& client) {
   if (client.reported) return;
   JobMonitor& monitor = *client.monitor;

@@ -17,10 +17,11 @@
 namespace heddle::comm {
 
 // A thread that serves all monitors (JobMonitor) of one job in one process. In each poll the thread
-// increases the heartbeats of the ranks of its process, and exchanges statuses with other machines.
-// It then applies the rules of comm/monitor/detection.h, and reports failures to the monitors. The
-// thread measures time by counting its own polls. Therefore a process that was stopped and then
-// continued does not report the other ranks as silent.
+// increases the heartbeats of the ranks of its process. If the process has a TcpLink, the thread
+// also exchanges statuses with other machines. It then applies the rules of
+// comm/monitor/detection.h, and reports failures to the monitors. The thread measures time by
+// counting its own polls. Therefore a process that was stopped and then continued does not report
+// the other ranks as silent.
 class Watcher {
  public:
   // Returns the watcher of `statuses` in this process. The first call creates the watcher.
@@ -31,7 +32,7 @@ class Watcher {
           const JobMonitorOptions& options, int rank);
   ~Watcher();
 
-  // Adds a monitor. `link` is the result of TcpLink::connect().
+  // Adds a monitor. `link` is the result of TcpLink::connect(), which may be nullptr.
   void add(JobMonitor& monitor, std::unique_ptr<TcpLink> link);
   // Removes a monitor. After the return the watcher does not use the monitor any more.
   void remove(JobMonitor& monitor);
@@ -41,7 +42,7 @@ class Watcher {
  private:
   struct Client {
     JobMonitor* monitor;
-    int64_t grace_polls = 0;  // number of polls for which the report has been delayed
+    int64_t grace_polls = 0;  // number of polls for which report() has delayed the report
     bool reported = false;
   };
   struct Held {  // a finding of the previous poll
@@ -60,7 +61,7 @@ class Watcher {
   std::chrono::microseconds interval_;
   const std::atomic<int>* end_signal_;
 
-  std::mutex mutex_;  // held during a poll
+  std::mutex mutex_;  // guards link_ and clients_; held during a poll
   std::unique_ptr<TcpLink> link_;
   std::vector<Client> clients_;
 

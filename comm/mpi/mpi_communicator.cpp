@@ -11,7 +11,7 @@
 namespace heddle::comm::mpi {
 namespace {
 
-// How long the destructor waits for the messages of operations that have failed.
+// How long the destructor waits for unfinished operations if test() has reported a failure.
 constexpr auto kGrace = std::chrono::seconds(1);
 // The largest number of collectives in one post. The collectives of a post have different tags, and
 // MPI guarantees only tags up to 32767.
@@ -71,8 +71,8 @@ MpiCommunicator::MpiCommunicator(std::shared_ptr<MpiThread> mpi_thread,
 
 MpiCommunicator::~MpiCommunicator() {
   // MPI must not write to the buffers after the destructor. If test() has reported a failure, the
-  // destructor waits up to kGrace until all operations have ended. If some operations still have
-  // not ended, it ends the job.
+  // destructor waits up to kGrace until all operations have ended. If some operations have then not
+  // ended, or if they run although test() has reported no failure, the destructor ends the job.
   const auto deadline = std::chrono::steady_clock::now() + kGrace;
   for (const auto& [ticket, group] : pending_) {
     if (mpi_thread_->isInterrupted()) break;

@@ -9,16 +9,16 @@
 
 namespace heddle::comm::mpi {
 
-// An MPI communicator. After its creation, only the MPI thread (MpiThread) accesses `comm` and
-// `next_post`.
+// An MPI communicator. After its creation, only the MPI thread (MpiThread) makes MPI calls on
+// `comm` and accesses `next_post`.
 struct Channel {
   MPI_Comm comm = MPI_COMM_NULL;
   int rank = 0;
   int size = 0;
   // The number of the post that may run its collectives now. Posts with collectives have
-  // consecutive numbers and run one after the other. MPI matches messages by the order of calls:
-  // if two posts ran at the same time, their messages could be in a different order on each rank.
-  // The collectives of one post run at the same time.
+  // consecutive numbers and run one after the other. MPI matches messages with equal tags by the
+  // order of calls: if two posts ran at the same time, their messages could be in a different order
+  // on each rank. The collectives of one post have different tags, so they run at the same time.
   int64_t next_post = 0;
 };
 
@@ -32,17 +32,19 @@ struct Group;
 // every rank, in every run, and on the in-process transport. An MPI_Op would not ensure this: MPI
 // may combine elements in any order, and a bf16 operator would round at every step. In an
 // allreduce, every rank reduces one part of the elements, and then sends the reduced part to all
-// other ranks (comm/mpi/transfer.h). No algorithm that sends messages between ranks moves fewer
-// bytes.
+// other ranks (comm/mpi/transfer.h). No allreduce that consists of messages between ranks sends
+// fewer bytes.
 //
-// If ranks disagree about a count, test() throws UserError on at least one of them. If ranks
-// disagree about the kind, the type or the root, MPI may report an error or wait for ever. (The
-// in-process transport reports every disagreement.)
+// Counts may exceed the range of int, because a long message is split into pieces. If ranks
+// disagree about a count, test() throws UserError on at least one of them. Exception: if the ranks
+// split a message into different numbers of pieces, a rank may wait for ever. If ranks disagree
+// about the kind, the type, the reduction or the root, test() may throw, a rank may wait for ever,
+// or results may be wrong. (The in-process transport reports every disagreement.)
 //
-// Counts may exceed the range of int, because a long message is split into pieces. If operations
-// still run when a communicator is destroyed, the destructor ends the job by MPI_Abort. Otherwise
-// MPI would write to buffers that the caller frees. After World::interrupt(), the destructor does
-// not end the job, because heddle then makes no more MPI calls.
+// If operations still run when a communicator is destroyed, the destructor ends the job by
+// MPI_Abort. Otherwise MPI could write to buffers that the caller has freed. After
+// World::interrupt(), the destructor does not end the job, because heddle then makes no more MPI
+// calls.
 class MpiCommunicator : public Communicator {
  public:
   MpiCommunicator(std::shared_ptr<MpiThread> mpi_thread, std::shared_ptr<Channel> channel);
@@ -60,7 +62,7 @@ class MpiCommunicator : public Communicator {
   Ticket next_ = 0;
   int64_t collective_posts_ = 0;  // number of posts with collectives
   std::map<Ticket, std::shared_ptr<Group>> pending_;
-  std::string fault_;  // message of the last error of test()
+  std::string fault_;  // error of the failed group that test() reported last; empty: none
 };
 
 }  // namespace heddle::comm::mpi

@@ -35,8 +35,8 @@ std::weak_ptr<MpiThread> running;     // the MPI thread of this process, guarded
 std::atomic<bool> job_failed{false};  // an MPI thread of this process was interrupted
 
 // MPI_Finalize calls this function before it waits for the other ranks. In a failed job, some
-// ranks may never call MPI_Finalize, so the function ends the job. Otherwise it removes the
-// listeners, because they call MPI, which is not allowed after MPI_Finalize.
+// ranks may never call MPI_Finalize, so the function ends the job. If the job has not failed, the
+// function removes the listeners, because they call MPI, which is not allowed after MPI_Finalize.
 int endFailedJob(MPI_Comm, int, void*, void*) {
   if (!job_failed) {
     MpiThread::removeListeners();
@@ -236,8 +236,8 @@ bool MpiThread::takeSubmitted() {
   return true;
 }
 
-// Calls all active work once. After interrupt(), drops the work of submit(). The work of await()
-// is called once more, so that await() throws.
+// Calls all active work once. After interrupt(), drops the work that submit() added. Work that
+// await() added is still called: its checkInterrupt() throws, and await() rethrows the exception.
 bool MpiThread::advanceAll() {
   bool progress = false;
   for (auto work = active_.begin(); work != active_.end();) {

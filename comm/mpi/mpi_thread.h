@@ -31,7 +31,8 @@ class MpiThread {
   // Returns the MPI thread of this process, and starts the thread if there is none. All Worlds
   // share the thread, because a process can initialise MPI only once. If heddle initialised MPI,
   // the destruction of the last reference finalises MPI. The start throws UserError if MPI has been
-  // finalised or offers a lower thread level, or if interrupt() was called earlier in this process.
+  // finalised or offers a lower thread level, if a call of MPI fails, or if interrupt() was called
+  // earlier in this process.
   static std::shared_ptr<MpiThread> get();
 
   explicit MpiThread();
@@ -55,12 +56,14 @@ class MpiThread {
   // Makes heddle stop using MPI after the job has failed. Does not wait.
   // - Submitted work is dropped. Every running or later await() throws UserError with `reason`.
   // - A second call does not change the reason.
-  // - heddle does not finalise MPI. If the program calls MPI_Finalize itself, that call ends the
-  //   job by MPI_Abort, because a rank that has failed may never call MPI_Finalize.
+  // - heddle does not finalise MPI. If the program has initialised MPI itself, its call of
+  //   MPI_Finalize ends the job by MPI_Abort, because a rank that has failed may never call
+  //   MPI_Finalize.
   void interrupt(const std::string& reason) noexcept;
   // Registers a function that the MPI thread calls again and again until removeListener(),
-  // removeListeners() or interrupt() is called. `callback` must not wait. `key` identifies
-  // `callback` in removeListener().
+  // removeListeners() or interrupt() is called. `callback` must not wait for other ranks. `key`
+  // identifies `callback` in removeListener(). Waits until the MPI thread has stored the function,
+  // so do not call addListener() on the MPI thread.
   void addListener(const void* key, std::function<void()> callback);
   // Removes the function that was registered with `key`. Call it on the MPI thread.
   void removeListener(const void* key) { listeners_.erase(key); }

@@ -29,9 +29,9 @@ constexpr int kNoticeTag = 3;
 // How long ranks wait for each other at the start, in seconds. Equal to the default of
 // JobMonitorOptions::start.
 constexpr double kLongestStart = 600;
-// If an exception destroys a World, the destructor waits for this time, so that the other ranks
-// can report the reason. After that, the program of this rank may call MPI_Abort, which ends all
-// ranks.
+// If an exception destroys a World that has no job monitor, the destructor waits for this time, so
+// that the other ranks can report the reason. After that, the program of this rank may call
+// MPI_Abort, which ends all ranks. A World that is destroyed after fail() does the same.
 constexpr std::chrono::milliseconds kNoticeTime{500};
 
 void returnErrors(MPI_Comm comm) {
@@ -183,7 +183,7 @@ class TeamCreation {
 };
 
 // Sends the reason to the other ranks if this rank leaves because of an exception and has no job
-// monitor yet. Each other rank gets one message. MPI can send such a short message before the
+// monitor. Each other rank gets one message. MPI can send such a short message before the
 // receiver posts the receive.
 class ExceptionNotice {
  public:
@@ -205,6 +205,7 @@ class ExceptionNotice {
     has_begun.wait_for(kNoticeTime);
   }
 
+  // Makes the MPI thread receive the notices of other ranks. A notice interrupts the MPI thread.
   static void addListener(MpiThread& mpi_thread, const Channel& channel) {
     mpi_thread.addListener(&channel, [&mpi_thread, comm = channel.comm] {
       int there = 0;
@@ -276,9 +277,10 @@ class MpiWorld : public World {
     if (channel_.size > 1) ExceptionNotice::addListener(*mpi_thread_, channel_);
   }
 
-  // If an exception destroys the World, the destructor notifies the other ranks and then stops
-  // using MPI. The destructor must not finalise MPI: MPI_Finalize would wait for ranks that wait
-  // for this rank, and the program could not report its exception.
+  // If an exception destroys the World, or if fail() was called, the destructor or the job monitor
+  // notifies the other ranks, and the destructor then stops using MPI. The destructor must not
+  // finalise MPI: MPI_Finalize would wait for ranks that wait for this rank, and the program could
+  // not report its exception.
   ~MpiWorld() override {
     const bool fails = std::uncaught_exceptions() > exceptions_ || failure().has_value();
     if (fails && !hasMonitor()) {

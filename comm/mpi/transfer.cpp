@@ -175,8 +175,8 @@ void Transfer::shareChunks(Channel& channel, const void* mine) {
   }
 }
 
-// Receives the parts of all other ranks into the receive buffer, and copies `mine`, the part of
-// this rank.
+// Starts to receive the parts of all other ranks into the receive buffer, and copies `mine`, the
+// part of this rank.
 void Transfer::gather(Channel& channel, const void* mine) {
   const Operation& op = operation_;
   for (int rank = 0; rank < channel.size; ++rank) {

@@ -32,7 +32,7 @@ class Transfer {
   // `post_number` counts the posts of this communicator that contain a collective
   // (Channel::next_post). `index` is the number of the collective within its post. Both numbers
   // are equal on every rank. `index` selects the tag of the messages, so collectives that run at
-  // the same time have different tags.
+  // the same time have different tags. Sends and receives use neither number.
   Transfer(const Operation& operation, int64_t post_number, int index);
   Transfer(Transfer&&) = default;
 

@@ -16,8 +16,9 @@ namespace heddle::comm::nccl {
 // ends its posted work, whose results are then invalid (JobMember::giveUp in
 // comm/nccl/job_member.h). The table shows which ranks have given up. It also counts how many
 // ranks have closed each block of device memory of a copy channel (comm/nccl/shared_arena.h).
-// After a failure, the table works even if streams and transports are blocked. A parameter `index`
-// is the index of a rank among the ranks of this machine. Thread-safe. Only the constructor waits.
+// After a failure, the table works even if streams and transports are blocked. In the functions
+// below, `index` is the index of a rank among the ranks of this machine. Thread-safe. Only the
+// constructor waits.
 class CopyChannelTable {
  public:
   static constexpr int kBlocks = 64;  // largest number of blocks that one rank may have at a time
@@ -27,12 +28,13 @@ class CopyChannelTable {
   CopyChannelTable(const CopyChannelTable&) = delete;
   CopyChannelTable& operator=(const CopyChannelTable&) = delete;
 
-  // Returns a number for a block of device memory of rank `index`, which other ranks will open.
-  // Throws UserError if all kBlocks numbers of this rank are in use.
+  // Returns a free number for a block of device memory that the rank `index` owns and that other
+  // ranks will open. Throws UserError if all kBlocks numbers of the owner are in use.
   int takeBlock(int index);
-  // Makes the number `block` free again.
+  // Makes the number `block` of the owner `index` free again.
   void returnBlock(int index, int block);
-  // Reports that a rank that had opened the block will not access it again.
+  // Reports that a rank that had opened the block `block` of the owner `index` will not access it
+  // again.
   void closeBlock(int index, int block);
   // Returns how many ranks have called closeBlock() for the block.
   int closedBy(int index, int block) const;
@@ -40,7 +42,8 @@ class CopyChannelTable {
  private:
   friend class CopyChannelMember;
   struct alignas(64) Entry {
-    // Failed: the rank has given up. Left: the rank has destroyed its World and communicators.
+    // Writing or Failed: the rank has given up. Left: the rank has destroyed its World and its
+    // communicators.
     StateWithReason state;
     std::atomic<uint64_t> taken{0};             // bit i: number i is in use
     std::atomic<int32_t> closed[kBlocks] = {};  // by block: number of ranks that have closed it

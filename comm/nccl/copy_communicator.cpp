@@ -17,8 +17,8 @@ constexpr auto kGracePoll = std::chrono::milliseconds(10);
 // failure yet.
 constexpr auto kGrace = std::chrono::milliseconds(500);
 constexpr auto kMostGrace = std::chrono::seconds(5);
-// releaseWaits() repeats its writes to the flags for at most this time. One write is not enough,
-// because another rank with more posted work may overwrite the flags.
+// releaseWaits() repeats its writes to the flags, and returns after this time at the latest. One
+// write is not enough, because another rank with more posted work may overwrite the flags.
 constexpr auto kReleaseLimit = std::chrono::seconds(15);
 // releaseWaits() writes this constant plus the number of the latest barrier to the flags. The sum
 // exceeds every number for which a stream waits.

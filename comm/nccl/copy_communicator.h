@@ -21,10 +21,12 @@ namespace heddle::comm::nccl {
 
 // The stream-ordered communicator of a copy channel (Carrier::copy_channel in
 // comm/communicator.h). Requires that the GPUs of the team can access each other's memory. Copy
-// engines move the data, and stream memory operations synchronise the streams. Only copies within a
-// GPU and reductions use SMs. (The comments below say "sum" for a reduction of any kind.) A matrix
-// product that runs at the same time therefore keeps its SMs, and only loses memory bandwidth and
-// power. Next to NCCL kernels, a matrix product takes about a quarter longer (docs/overlap.md).
+// engines move the data, and stream memory operations synchronise the streams. Only reductions and
+// copies within a GPU use SMs, and only briefly. A matrix product that runs at the same time
+// therefore keeps its SMs almost all the time, and mainly loses memory bandwidth and power. Next to
+// NCCL kernels, a matrix product takes about a quarter longer (docs/overlap.md).
+//
+// The collectives work as follows ("sum" stands for a reduction of any kind):
 //   reduce-scatter  every rank pushes a part to each other rank (SharedArena::in); barrier; each
 //                   rank sums the parts that it received and its own part
 //   allgather       every rank stores its part in SharedArena::out; barrier; each rank pulls the
@@ -38,7 +40,8 @@ namespace heddle::comm::nccl {
 //
 // One rank computes each sum, in rank order, and adds 16-bit floats in f32. The result therefore
 // has the same bits on all ranks. The transports that reduce on host memory produce the same bits.
-// post() waits for other ranks only while the queue of its stream is full. Errors and failures of
+// Unless the job fails, post() waits for other ranks only while the queue of its stream is full.
+// Errors and failures of
 // the job are handled as in NcclCommunicator (comm/nccl/nccl_communicator.h).
 //
 // If a rank gives up (NcclJob::giveUp() in comm/nccl/nccl_job.h), the waits in its streams end.
@@ -52,7 +55,8 @@ class CopyCommunicator : public Communicator, public JobMember {
                    DeviceReduce reduce, std::shared_ptr<NcclJob> job);
   // Requires that all posted operations have completed, or that the job has failed. Waits up to
   // 0.5 s until ranks of other processes have closed the memory of this rank. If a rank takes
-  // longer, the memory is freed later (SharedArena).
+  // longer, the memory is freed later (SharedArena). After a failure, the destructor instead makes
+  // the rank give up, and waits up to about 16 s until the posted work of this rank has ended.
   ~CopyCommunicator() override;
 
   int rank() const override { return rank_; }

@@ -14,8 +14,8 @@ class JobMember {
   // are invalid. Every later post(), test() and probe() throws UserError with the reason of the
   // failure. Thread-safe.
   virtual void giveUp(const std::string& why) noexcept = 0;
-  // If a call that may wait on the host for other ranks is running, returns its start time in ns
-  // of the steady clock. Otherwise returns 0.
+  // If a call of NCCL that may wait on the host for other ranks is running, returns its start time
+  // in ns of the steady clock. Otherwise returns 0.
   virtual int64_t busySince() const = 0;
 };
 

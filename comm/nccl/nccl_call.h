@@ -32,7 +32,7 @@ std::chrono::seconds postDeadline();
 // or after callDeadline().
 void settle(const char* call, ncclComm_t comm, const FaultText& fault);
 
-// Returns the NCCL type of an element. A bool is transferred as a byte of 0 or 1.
+// Returns the NCCL type of an element. Bools and elements of f8 types are transferred as bytes.
 ncclDataType_t dataTypeOf(DType dtype);
 
 // Returns the NCCL operator. NCCL has no bools, so a sum of bools is a maximum of bytes, and a

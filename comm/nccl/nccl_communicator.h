@@ -20,21 +20,22 @@ namespace heddle::comm::nccl {
 //
 // How NCCL differs from the transports on host memory:
 // - NCCL reduces in an order that depends on its algorithm and on the size, not in rank order. An
-//   allreduce gives all ranks of one run the same result. bf16 may be rounded at each step. A
-//   minimum or maximum may ignore NaN inputs.
+//   allreduce gives all ranks of one run the same result. f16 and bf16 may be rounded at each step.
+//   A minimum or maximum may ignore NaN inputs.
 // - Neither NCCL nor this class checks that ranks post the same operation. A check would need a
 //   message and a wait on the host, which take many times longer than a post (2 us). Instead,
 //   ranks compare kinds and counts before the first run with new sizes
-//   (host/run/match_collectives_across_ranks.h). The job monitor compares the lists of an
+//   (host/run/match_collectives_across_ranks.h). The job monitor compares the lists of counts of an
 //   all-to-all-v (JobMonitor::compareCounts).
 //
 // A rank gives up, that is, it aborts all of its communicators, in these cases (NcclJob in
 // comm/nccl/nccl_job.h):
-// - A call of NCCL fails or exceeds its time limit, or NCCL reports an error later.
-// - The job fails.
+// - A post fails or exceeds its time limit, or NCCL reports an error later.
+// - The job has failed. probe(), test() and the destructors of communicators notice this, and the
+//   thread of NcclJob notices it during a long post.
 // - The rank may have copy channels, and another rank of its machine has given up.
-// The kernels of the communicators then end, and every later call on them throws UserError with the
-// reason.
+// The kernels of the communicators then end, and every later post(), test() and probe() throws
+// UserError with the reason.
 //
 // probe() and test() may run concurrently with post().
 //
@@ -46,17 +47,17 @@ class NcclCommunicator : public Communicator, public JobMember {
   // Takes ownership of `comm`, a blocking communicator on CUDA device `device`. A non-blocking
   // communicator would be slower, because each call on it starts a thread (60 us).
   NcclCommunicator(ncclComm_t comm, int rank, int size, int device, std::shared_ptr<NcclJob> job);
-  // Requires that all posted operations have completed. If the job has failed, the destructor
-  // aborts the communicator.
+  // Requires that all posted operations have completed, or that the job has failed. After a
+  // failure, the destructor aborts all communicators of the rank.
   ~NcclCommunicator() override;
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   bool isStreamOrdered() const override { return true; }
   Ticket post(std::span<const Operation> group, void* stream) override;
-  // Returns true, or throws UserError as probe() does: if the job has failed or NCCL reports an
-  // error. The result true does not mean that the group has completed. Work after the group on the
-  // same stream starts only when the group has completed.
+  // Returns true, or throws UserError as probe() does, for example if the job has failed or NCCL
+  // reports an error. The result true does not mean that the group has completed. Work after the
+  // group on the same stream starts only when the group has completed.
   bool test(Ticket ticket) override;
   void probe() override;
 

@@ -53,7 +53,7 @@ ncclComm_t initialise(Communicator& bootstrap, const FaultText& fault) {
 }
 
 // NCCL writes the handle of the new communicator to `handle` when the split completes, possibly
-// after this function has thrown. In this case `handle` leaks on purpose.
+// after this function has thrown. If the function throws, `handle` therefore leaks on purpose.
 ncclComm_t split(ncclComm_t parent, int color, int key, int ctas, const FaultText& fault) {
   ncclConfig_t config = configured(1);
   if (ctas > 0) config.maxCTAs = ctas;

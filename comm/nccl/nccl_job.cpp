@@ -13,8 +13,8 @@ namespace {
 
 // The polling interval of watchCalls(). Calls shorter than this time are ignored.
 constexpr auto kPollTime = std::chrono::milliseconds(100);
-// A rank that gives up waits at most for this time until the other ranks of its machine know of the
-// failure. After that it ends its posted work, and its copy channels may then send invalid data to
+// A rank that gives up waits at most for this time until the other ranks of its machine have given
+// up too. After that it ends its posted work, and its copy channels may then send invalid data to
 // the other ranks.
 constexpr auto kInform = std::chrono::seconds(1);
 // The longest time for which finalFault() waits.
@@ -100,8 +100,9 @@ void NcclJob::remove(JobMember* communicator) {
   members_.erase(communicator);
 }
 
-// Records the failure here and in the table before it aborts a communicator. After the abort,
-// streams may continue with invalid data, and a later probe() must find the failure.
+// Records the failure in this object and in the table of copy channels before it aborts a
+// communicator. After the abort, streams may continue with invalid data, and a later probe() must
+// find the failure.
 void NcclJob::giveUp(const std::string& why) noexcept {
   const std::shared_ptr<CopyChannelMember> mine = copyChannelMember();
   const bool follows = mine && !mine->fault().empty();

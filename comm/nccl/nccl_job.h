@@ -21,7 +21,7 @@ namespace heddle::comm::nccl {
 //
 // The first call of add() or setCopyChannelMember() starts a thread, which watches the NCCL calls
 // that may wait on the host for other ranks. The thread makes the rank give up in three cases:
-// - The job fails during one of these calls.
+// - The job has failed, and one of these calls has been running for at least 0.1 s.
 // - One of these calls takes longer than postDeadline() (comm/nccl/nccl_call.h).
 // - The rank may have copy channels (Carrier::copy_channel in comm/communicator.h), and another
 //   rank of the machine has given up. The thread detects this within 0.1 s.
@@ -31,15 +31,17 @@ class NcclJob : public std::enable_shared_from_this<NcclJob> {
   ~NcclJob();
 
   // Returns the failure that setFault() has stored, or the failure that the bootstrap World or the
-  // table of copy channels (CopyChannelTable) reports. Empty: no failure.
+  // table of copy channels (CopyChannelTable) reports. An empty text means no failure. The
+  // bootstrap World is the World on host memory that the NCCL World uses.
   std::string fault() const;
+  // Stores the failure of the job. Only the first call has an effect.
   void setFault(const std::string& reason);
   // Returns fault(), for the error that a caller throws after a failure. If so far only the table
   // of copy channels reports a failure, the function first waits up to 1 s for a failure of the
   // job. Only the text of a failure of the job names the rank to blame.
   std::string finalFault();
-  // Returns a function that calls fault(), for settle() (comm/nccl/nccl_call.h). The function keeps
-  // this object alive.
+  // Returns a function that calls fault(), for example for settle() (comm/nccl/nccl_call.h). The
+  // function keeps this object alive.
   FaultText asFault() {
     return [job = shared_from_this()] { return job->fault(); };
   }
@@ -54,9 +56,11 @@ class NcclJob : public std::enable_shared_from_this<NcclJob> {
   void add(JobMember* communicator);
   void remove(JobMember* communicator);
 
-  // Aborts all communicators of the rank at the same time. Aborting them one by one would
-  // deadlock: an abort frees device memory, which waits for the kernels of all communicators. The
-  // kernels of the communicators that are still to be aborted would never end.
+  // Makes the rank give up because of `why`. If the rank may have copy channels, the first call
+  // reports this in the CopyChannelTable, and waits up to 1 s until the other ranks of the machine
+  // have given up too. Then aborts all communicators of the rank at the same time. Aborting them
+  // one by one would deadlock: an abort frees device memory, which waits for the kernels of all
+  // communicators. The kernels of the communicators that are still to be aborted would never end.
   void giveUp(const std::string& why) noexcept;
   // Returns whether giveUp() was called. The result becomes true before the first communicator is
   // aborted.

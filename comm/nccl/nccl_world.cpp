@@ -82,8 +82,9 @@ class NcclWorld : public World {
     return has_channel ? std::move(copy_channel.mine) : std::move(made);
   }
 
-  // Records the failure and forwards the call, but aborts no NCCL communicator. probe() or the
-  // destructor of a communicator later ends the kernels of this rank.
+  // abort() and interrupt() record the failure and forward the call to the bootstrap World, but
+  // abort no NCCL communicator. Later, probe() or the destructor of a communicator, or the thread
+  // of the NcclJob, ends the posted work of this rank.
   void abort(const std::string& reason) noexcept override {
     job_->setFault(reason);
     bootstrap_->abort(reason);
@@ -126,9 +127,10 @@ class NcclWorld : public World {
     std::unique_ptr<Communicator> mine;  // nullptr: the rank is in no team, or its team uses NCCL
     bool everywhere = true;              // all teams have a copy channel
   };
-  // Opens a copy channel for each team whose GPUs can access each other's memory. Collective over
-  // the job. The first exchange distributes the offers of all ranks. The second exchange tells all
-  // ranks whether a rank cannot access the memory of its team.
+  // Opens a copy channel for each team whose ranks can allocate their memory and access each
+  // other's memory. Collective over the job. The first exchange distributes the offers of all ranks
+  // (SharedArena::offer()). The second exchange tells all ranks whether a rank cannot access the
+  // memory of its team.
   CopyChannel openCopyChannel(const std::vector<int>& members, int position) {
     std::string why;
     std::unique_ptr<SharedArena> arena = makeArena(members, why);
@@ -150,7 +152,7 @@ class NcclWorld : public World {
   }
 
   // Creates the device memory of a copy channel. If this rank cannot have a copy channel, returns
-  // nullptr and stores the reason in `why`.
+  // nullptr and stores the reason in `why`. Also returns nullptr if this rank is in no team.
   std::unique_ptr<SharedArena> makeArena(const std::vector<int>& members, std::string& why) {
     if (job_->copyChannelMember() == nullptr)
       job_->setCopyChannelMember(CopyChannelMember::join(*bootstrap_));

@@ -77,8 +77,8 @@ void freeClosed() {
   for (const Kept::Block& each : closed) each.table->returnBlock(each.index, each.number);
 }
 
-// Returns whether NCCL_P2P_DISABLE is set. Users set it on machines whose GPUs report peer access
-// that does not work.
+// Returns whether NCCL_P2P_DISABLE is set to a number other than 0. Users set it on machines whose
+// GPUs report peer access that does not work.
 bool isSwitchedOff() {
   const char* given = std::getenv("NCCL_P2P_DISABLE");
   return given != nullptr && std::atoi(given) != 0;

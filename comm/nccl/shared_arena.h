@@ -37,7 +37,8 @@ class SharedArena {
   // Allocates the block of this rank. Throws UserError if this fails, for example because the
   // driver has no stream memory operations or the GPU has too little free memory.
   SharedArena(int device, int size, std::shared_ptr<CopyChannelMember> member);
-  // Closes the opened blocks as close() does, but does not wait.
+  // Closes the opened blocks as close() does, but does not wait. Frees the block of this rank if no
+  // other rank has it open. Does nothing after leave().
   ~SharedArena();
 
   // Returns the offer: the message by which the other ranks find the block of this rank. If
@@ -62,16 +63,17 @@ class SharedArena {
   size_t partBytes() const { return part_bytes_; }
 
   // Closes the opened blocks. Requires that all posted work of this rank has completed. Waits up to
-  // 0.5 s until the other ranks have closed the block of this rank. Does not wait if the job has
-  // failed.
+  // 0.5 s until the ranks of other processes have closed the block of this rank. Does not wait if
+  // the job has failed.
   void close(const FaultText& fault);
-  // Keeps all memory until the process ends. Call leave() if posted work may still run.
+  // Keeps the block of this rank and all opened blocks until the process ends. Call leave() instead
+  // of close() if posted work may still run.
   void leave();
 
  private:
   struct Opened {  // a block of a rank in another process
-    int index;
-    int block;
+    int index;     // of the owner, in the CopyChannelTable
+    int block;     // number of the block in the CopyChannelTable
     void* base;
   };
   std::byte* base(int rank) const { return bases_[static_cast<size_t>(rank)]; }

@@ -12,7 +12,7 @@ constexpr const char* kStartThread = "heddle-start";
 // Returns one line per rank of the job to which this process belongs. The line gives the state of
 // the process of the rank: stopped, waiting for the other ranks (kStartThread), running, ended, or
 // absent on this machine. The call only asks the operating system, and does not communicate. The
-// result is empty if no launcher (such as mpirun) has given this process a rank.
+// result is empty if no launcher that heddle knows (such as mpirun) has given this process a rank.
 std::string describeJobProcesses();
 
 }  // namespace heddle::comm

@@ -7,7 +7,9 @@
 namespace heddle::comm {
 
 struct ProcessState {
-  char state = 0;  // state letter of /proc/PID/stat: R, S, D, T, Z ...; 0: no such process
+  // State letter in /proc/PID/stat: R, S, D, T, Z ...; 0: there is no such file, so no such
+  // process.
+  char state = 0;
   // Start time in clock ticks since the boot. Needed to identify a process, because the system
   // reuses pids.
   uint64_t started = 0;
@@ -16,8 +18,9 @@ struct ProcessState {
 };
 ProcessState processState(int pid);
 
-// Returns a key that is equal for processes that can see each other's pids and files. The key
-// consists of the name of the machine, the id of its boot and the namespaces of this process.
+// Returns a key of the machine. Processes with equal keys can see each other's pids and files. The
+// key consists of the name of the machine, the id of its boot, and the pid and mount namespaces of
+// this process.
 std::string machineKey();
 std::string machineName();
 // Returns a key that is equal for processes that share a steady clock. The key is the id of the

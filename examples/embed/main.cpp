@@ -1,8 +1,8 @@
 // Shows heddle inside another application. The program builds a fusion in C++. It runs the fusion
 // on the application's own stream, with memory from the application's own allocator. An input comes
 // from another library through DLPack. The program compiles the kernels before the first run, and
-// distinguishes errors by their codes. It needs no MPI and no files. It runs on the CPU, and on GPU
-// 0 if there is a GPU.
+// distinguishes errors by their codes. It needs no MPI and reads no input files. It runs on the
+// CPU, and on GPU 0 if there is a GPU.
 #include <heddle/heddle.h>
 
 #include <algorithm>
@@ -102,7 +102,7 @@ DLManagedTensor* tensorOfAnotherLibrary(host::Device& device, const HostTensor& 
   return host::toDLPack(device, tensor);
 }
 
-// Returns whether a run with a wrong number of columns fails with the code ShapeMismatch.
+// Returns whether a run fails with the code ShapeMismatch if `x` has one axis instead of two.
 bool refusesWrongShape(host::FusionExecutor& executor, const std::vector<host::Argument>& inputs) {
   try {
     executor.run({inputs[1], inputs[1], inputs[2]});
@@ -124,7 +124,7 @@ bool runOn(host::Device& device) {
   bool good = true;
   {
     host::FusionExecutor executor(buildFusion(), {&device, nullptr, nullptr});
-    // Compile before the first request. The shapes have no data yet.
+    // Compile before the first request. The tensors have shapes, but no data yet.
     host::RunOptions options;
     options.stream = stream;
     options.allocator = &arena;
