@@ -13,8 +13,8 @@ namespace heddle::host {
 // and receives). A post is the call with which a rank enqueues its part of such an operation. Posts
 // match if they can be parts of the same operation (host/verify/collectives_fit.h). If ranks post
 // collectives with different counts or types, NCCL does not report this: it hangs, or its results
-// are wrong. Other transports compare operations when they are posted. For these transports the
-// class does nothing.
+// are wrong. In one process, ranks compare operations when they are posted. MPI compares the sizes
+// of messages. For these two transports the class does nothing.
 //
 // When:    before the first run with each set of sizes. Later runs with the same sizes exchange
 //          nothing, because the counts depend only on the program and the sizes. After the class
