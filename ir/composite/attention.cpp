@@ -133,17 +133,21 @@ Term headsOfRows(Term x, const Heads& heads) {
   return heads.shared ? regrouped(x, heads.of_q, heads.rows) : x;
 }
 
-// Reduces the gradient of a broadcast operand to `sizes`, the sizes of the operand. The function
-// sums over the axes that the operand lacks, and over the axes along which the operand has extent
-// 1.
-Term summedTo(Term grad, const std::vector<Size>& sizes) {
-  const size_t added = grad.rank() - sizes.size();
+// Reduces the gradient of a broadcast operand to the sizes of the operand. The function sums over
+// the axes that the operand lacks, and over the axes along which the operand has extent 1. Throws
+// UserError if only the run decides whether an axis of the operand has extent 1.
+Term summedTo(Term grad, const TensorView& operand, const char* op_name, const std::string& name) {
+  const size_t added = grad.rank() - operand.rank();
   const Axes leading = rowMajor(added);
   Axes stretched;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i].isConstant(1) && !grad.extent(added + i).isConstant(1)) {
-      stretched.push_back(static_cast<int64_t>(i));
-    }
+  for (size_t i = 0; i < operand.rank(); ++i) {
+    const Size& own = operand.domain[i].extent;
+    const Size& wanted = grad.extent(added + i);
+    HEDDLE_USER_CHECK(
+        operand.domain[i].kind != IterKind::Symbolic || own == wanted,
+        "{}: the size {}? of {} may be 1, but the gradient has {}; declare {} without ?",
+        grad.b->where(op_name), own.str(), name, wanted.str(), own.str());
+    if (own.isConstant(1) && !wanted.isConstant(1)) stretched.push_back(static_cast<int64_t>(i));
   }
   if (!leading.empty()) grad = composite::sum(grad, leading, false);
   return stretched.empty() ? grad : composite::sum(grad, stretched);
@@ -282,7 +286,7 @@ AttentionGrads attentionBackward(FusionBuilder& b, ValueId dy, ValueId q, ValueI
   const char* op_name = "scaled_dot_product_attention_backward";
   const Scores s = scoresOf(b, op_name, q, k, v, mask, options);
   const Term given = composite::floatOperand(b, op_name, dy);
-  const std::vector<Size> sizes_q = b.fusion().tensor(q).sizes();
+  const TensorView type_q = b.fusion().tensor(q);
   checkAttentionGrad(b, op_name, given, s, q);
   const Term grad = rowsOfHeads(composite::widen(given), s.heads);
   const Term probabilities = rowsOfHeads(s.probabilities, s.heads);
@@ -292,9 +296,12 @@ AttentionGrads attentionBackward(FusionBuilder& b, ValueId dy, ValueId q, ValueI
   const Term dscores = (weighted - probabilities * total) * s.scale;
   const Term dq = headsOfRows(product(dscores, s.k), s.heads);
   const Term dk = product(transposed(dscores), s.q);
-  const ValueId of_q = result(summedTo(dq, sizes_q), s.dtype);
-  const ValueId of_k = composite::cast(summedTo(dk, s.k.tensor().sizes()), s.dtype).id;
-  return {of_q, of_k, composite::cast(summedTo(dv, s.v.tensor().sizes()), s.dtype).id};
+  const auto summed = [&](Term term, const TensorView& operand, ValueId id) {
+    return composite::cast(summedTo(term, operand, op_name, b.typeOf(id)), s.dtype).id;
+  };
+  const ValueId of_q = result(summedTo(dq, type_q, op_name, b.typeOf(q)), s.dtype);
+  const ValueId of_k = summed(dk, s.k.tensor(), k);
+  return {of_q, of_k, summed(dv, s.v.tensor(), v)};
 }
 
 }  // namespace heddle
