@@ -86,8 +86,7 @@ Space withSquareInside(const Space& space, const Axes& axes) {
   for (size_t axis = 0; axis < space.extents.size(); ++axis) {
     if (axis != axes.column && axis != axes.row) order.push_back(axis);
   }
-  order.push_back(axes.row);
-  order.push_back(axes.column);
+  order.insert(order.end(), {axes.row, axes.column});
   Space moved = space;
   AxisPositions position(order.size());
   for (size_t i = 0; i < order.size(); ++i) {
@@ -98,9 +97,8 @@ Space withSquareInside(const Space& space, const Axes& axes) {
     }
   }
   for (SpaceCoordinate& coordinate : moved.coordinates) {
-    if (coordinate.axis >= 0) {
-      coordinate.axis = static_cast<int>(position[static_cast<size_t>(coordinate.axis)]);
-    }
+    const auto axis = static_cast<size_t>(coordinate.axis);
+    if (coordinate.axis >= 0) coordinate.axis = static_cast<int>(position[axis]);
   }
   return moved;
 }

@@ -207,24 +207,12 @@ inline double erfinvStart(double x) {
   const double w = -log((1 - x) * (1 + x));
   const double near = w - 2.5;
   const double far = sqrt(w) - 3;
-  double p = 2.81022636e-08;
-  p = p * near + 3.43273939e-07;
-  p = p * near + -3.5233877e-06;
-  p = p * near + -4.39150654e-06;
-  p = p * near + 0.00021858087;
-  p = p * near + -0.00125372503;
-  p = p * near + -0.00417768164;
-  p = p * near + 0.246640727;
-  p = p * near + 1.50140941;
-  double q = -0.000200214257;
-  q = q * far + 0.000100950558;
-  q = q * far + 0.00134934322;
-  q = q * far + -0.00367342844;
-  q = q * far + 0.00573950773;
-  q = q * far + -0.0076224613;
-  q = q * far + 0.00943887047;
-  q = q * far + 1.00167406;
-  q = q * far + 2.83297682;
+  double p = (2.81022636e-08 * near + 3.43273939e-07) * near + -3.5233877e-06;
+  p = ((p * near + -4.39150654e-06) * near + 0.00021858087) * near + -0.00125372503;
+  p = ((p * near + -0.00417768164) * near + 0.246640727) * near + 1.50140941;
+  double q = (-0.000200214257 * far + 0.000100950558) * far + 0.00134934322;
+  q = ((q * far + -0.00367342844) * far + 0.00573950773) * far + -0.0076224613;
+  q = ((q * far + 0.00943887047) * far + 1.00167406) * far + 2.83297682;
   return (w < 5 ? p : q) * x;
 }
 // Improves y, an approximation of erfinv(a), by one Halley step. For a >= 0.5 it computes erf(y) -

@@ -22,7 +22,8 @@ std::string withHash(const std::string& lines) { return lines + codegen::sha256(
 
 ChoiceCache::ChoiceCache(std::string folder, std::string identity)
     : identity_(std::move(identity)),
-      folder_(codegen::openOrReport(folder, "algorithms and kernels are chosen again in each process")) {}
+      folder_(codegen::openOrReport(folder,
+                                    "algorithms and kernels are chosen again in each process")) {}
 
 std::string ChoiceCache::nameOf(const std::string& key) const {
   return codegen::sha256(headOf(identity_, key)) + ".algorithm";

@@ -75,7 +75,8 @@ CudaDevice::CudaDevice(int ordinal) : ordinal_(ordinal) {
   const int count = countCudaDevices(why);
   HEDDLE_USER_CHECK_CODE(Unsupported, count > 0, "cuda:{} cannot be used: {}", ordinal, why);
   HEDDLE_USER_CHECK(ordinal >= 0 && ordinal < count,
-                    "there is no cuda:{}: the number of GPUs of this machine is {}", ordinal, count);
+                    "there is no cuda:{}: the number of GPUs of this machine is {}", ordinal,
+                    count);
   is_only_one_ = count == 1;
   DeviceGuard guard(ordinal_);
   cudaDeviceProp properties{};

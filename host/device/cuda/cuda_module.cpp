@@ -15,8 +15,9 @@ std::unique_ptr<Device> makeDevice(int ordinal) { return std::make_unique<CudaDe
 comm::DeviceReduce makeReduce(int device) {
   std::string why;
   const int count = countCudaDevices(why);
-  HEDDLE_USER_CHECK_CODE(Unsupported, device >= 0 && device < count, "cuda:{} cannot be used: {}",
-                         device, count == 0 ? why : fmt::format("the number of GPUs of this machine is {}", count));
+  HEDDLE_USER_CHECK_CODE(
+      Unsupported, device >= 0 && device < count, "cuda:{} cannot be used: {}", device,
+      count == 0 ? why : fmt::format("the number of GPUs of this machine is {}", count));
   return makeDeviceReduce(device, codegen::makeNvrtcCompiler(architectureOf(device)));
 }
 
