@@ -29,8 +29,8 @@ namespace heddle::codegen {
 //   images.
 // - The cache holds images in memory. If they exceed `memory_bytes`, the cache drops images that no
 //   caller holds, least recently used first. The memory of an image that several sources share is
-//   freed when the image is dropped for all of them. The cache reads a dropped image from the folder
-//   when a caller needs it again.
+//   freed when the image is dropped for all of them. The cache reads a dropped image from the
+//   folder when a caller needs it again.
 // - If several threads of a process request an image at the same time, one of them compiles the
 //   source, and the others wait.
 //
