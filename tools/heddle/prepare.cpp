@@ -47,6 +47,12 @@ void addKernels(host::Program& program, std::vector<host::Kernel*>& kernels) {
   for (host::Program& callee : program.callees) addKernels(callee, kernels);
 }
 
+std::vector<std::string> inputNames(const host::Program& program) {
+  std::vector<std::string> names;
+  for (host::SlotId id : program.inputs) names.push_back("%" + program.slots[id].name);
+  return names;
+}
+
 }  // namespace
 
 void applyForced(host::Program& program, const std::vector<std::string>& force) {
@@ -139,6 +145,19 @@ std::vector<host::Argument> placeInputs(const Rank& rank, const host::Program& p
     }
   }
   return arguments;
+}
+
+std::vector<size_t> donatedInputs(const host::Program& program, const Options& options) {
+  std::vector<size_t> positions;
+  for (const std::string& name : options.donate) {
+    const auto isIt = [&](host::SlotId id) { return program.slots[id].name == name; };
+    const auto found = std::find_if(program.inputs.begin(), program.inputs.end(), isIt);
+    HEDDLE_USER_CHECK(found != program.inputs.end(),
+                      "--donate {}: the program has no input %{}, its inputs are {}", name, name,
+                      fmt::join(inputNames(program), ", "));
+    positions.push_back(static_cast<size_t>(found - program.inputs.begin()));
+  }
+  return positions;
 }
 
 host::PassOptions passOptions(const Options& options, const SizeBindings& sizes, PassTimes* times) {

@@ -53,4 +53,8 @@ void checkInjected(const host::InjectedFault& fault, const host::Program& progra
 std::vector<host::Argument> placeInputs(const Rank& rank, const host::Program& program,
                                         const Inputs& inputs);
 
+// Returns the positions of the inputs that --donate names. Throws UserError if the program has no
+// such input.
+std::vector<size_t> donatedInputs(const host::Program& program, const Options& options);
+
 }  // namespace heddle::tools

@@ -89,6 +89,7 @@ std::string reportText(const Report& r) {
                                  r.ranks > 1 ? ", transport " + r.transport : "");
   for (const std::string& input : r.inputs) text += fmt::format("input    {}\n", input);
   for (const std::string& segment : r.segments) text += fmt::format("segment  {}\n", segment);
+  if (!r.overlap.empty()) text += fmt::format("overlap  {}\n", r.overlap);
   for (size_t i = 0; i < r.outputs.size(); ++i) {
     const HostTensor& whole = r.outputs[i].whole;
     const std::string& reduced = r.outputs[i].reduced;
@@ -146,6 +147,7 @@ std::string reportJson(const Report& r) {
                                  {"kernel_bytes", r.stats.kernel_bytes},
                                  {"communicators", r.stats.communicators},
                                  {"communicators_ms", 1e3 * r.stats.communicator_seconds}};
+  if (!r.overlap.empty()) json["overlap"] = r.overlap;
   for (size_t i = 0; i < r.outputs.size(); ++i) {
     json["outputs"].push_back({{"name", r.output_names[i]},
                                {"type", typeText(r.outputs[i].whole)},

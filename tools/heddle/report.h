@@ -18,6 +18,9 @@ struct Report {
   std::vector<std::string> segments;  // one line per segment, such as "g0 kernel, ..."
   int64_t segmentations = 0;          // Prepared::segmentations
   int64_t split_calls = 0;            // Prepared::split_calls
+  // The value of --overlap that tuning has chosen (describe() in tools/tune/tune_overlap.h); "":
+  // the run has not chosen one.
+  std::string overlap;
   std::vector<std::string> output_names;
   std::vector<Gathered> outputs;
   // Per output: the tensor whose memory the output shares, for example "input %x"; empty: none.

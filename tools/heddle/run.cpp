@@ -32,6 +32,7 @@
 #include "tools/profile/instruction_times.h"
 #include "tools/profile/peak_rates.h"
 #include "tools/tune/tune_command.h"
+#include "tools/tune/tune_overlap.h"
 
 namespace heddle::tools {
 namespace {
@@ -116,6 +117,8 @@ struct Job : Prepared {
   std::optional<Reference> reference;  // nullopt: the fusion itself
   std::unique_ptr<codegen::ImageCache> images;
   Choices choices;  // choices from the file of --choices
+  // The programs among which chooseOverlap() chooses; empty: `program` is the only one.
+  std::vector<OverlapCandidate> overlaps;
 };
 
 // Returns the settings that must be equal on all ranks. If they differed, the result could be
@@ -189,28 +192,22 @@ Job prepareJob(const Options& options, int ranks, comm::World& world) {
   if (!job.reference_file.empty()) {
     job.reference = readReference(job.reference_file, job.program, job.inputs, ranks);
   }
+  // A fault names an instruction of one program, so a job with a fault does not choose another one.
+  const bool chooses =
+      options.tune != "off" && options.overlap == "auto" && ranks > 1 && !job.fault;
+  if (chooses) job.overlaps = overlapCandidates(job, options, ranks);
   job.images = std::make_unique<codegen::ImageCache>();
   return job;
 }
 
-std::vector<std::string> inputNames(const host::Program& program) {
-  std::vector<std::string> names;
-  for (host::SlotId id : program.inputs) names.push_back("%" + program.slots[id].name);
-  return names;
-}
-
-// Returns the positions of the inputs that --donate names.
-std::vector<size_t> donatedInputs(const host::Program& program, const Options& options) {
-  std::vector<size_t> positions;
-  for (const std::string& name : options.donate) {
-    const auto isIt = [&](host::SlotId id) { return program.slots[id].name == name; };
-    const auto found = std::find_if(program.inputs.begin(), program.inputs.end(), isIt);
-    HEDDLE_USER_CHECK(found != program.inputs.end(),
-                      "--donate {}: the program has no input %{}, its inputs are {}", name, name,
-                      fmt::join(inputNames(program), ", "));
-    positions.push_back(static_cast<size_t>(found - program.inputs.begin()));
-  }
-  return positions;
+// Returns the program that all ranks run.
+const host::Program& programFor(const Rank& rank, const Job& job, const Options& options,
+                                Report& report) {
+  if (job.overlaps.size() < 2) return job.program;
+  const OverlapChoice choice =
+      chooseOverlap(rank, job.overlaps, job.inputs, *job.images, {.again = options.tune == "full"});
+  if (rank.rank == 0) report.overlap = describe(job.overlaps, choice);
+  return job.overlaps[choice.chosen].program;
 }
 
 // Writes one timeline of all ranks. All ranks must call this function.
@@ -252,13 +249,14 @@ void runRank(const Rank& rank, const Job& job, const Options& options, Report& r
   // prepareJob() has verified the program for all ranks, unless --no-verify is given.
   executable_options.verify = false;
   if (job.fault && job.fault->task == comm::RankTask::None) executable_options.inject = job.fault;
+  const host::Program& program = programFor(rank, job, options, report);
   executable_options.kernel_choices =
-      choicesForRun(rank, job.program, job.inputs.sizes, job.choices, options, *job.images);
+      choicesForRun(rank, program, job.inputs.sizes, job.choices, options, *job.images);
   executable_options.choices_only = options.choices_only;
   const host::Context context{rank.device, rank.world, job.images.get(), {}};
   host::ExecutableParts parts;
   parts.monitor = rank.monitor;
-  host::Executable executable = parts.make(job.program, context, executable_options);
+  host::Executable executable = parts.make(program, context, executable_options);
   std::vector<host::Argument> arguments = placeInputs(rank, executable.program(), job.inputs);
 
   // Begin the first run on all ranks together. Its time then excludes waiting for ranks that still

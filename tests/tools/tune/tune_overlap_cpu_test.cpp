@@ -1,0 +1,177 @@
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+
+#include "host/device/cpu/cpu_device.h"
+#include "host/executable.h"
+#include "host/job/worlds.h"
+#include "host/tensor.h"
+#include "host/text/program_text.h"
+#include "tests/comm/ranks.h"
+#include "tests/tools/cli.h"
+#include "tools/tune/tune_overlap.h"
+
+namespace heddle::tools::tune_overlap_cpu_test {
+namespace {
+
+constexpr int kRanks = 2;
+
+// The choices are stored in a folder of the test.
+class TuneOverlap : public Cli {
+ protected:
+  void SetUp() override {
+    Cli::SetUp();
+    const char* before = std::getenv("HEDDLE_CACHE_DIR");
+    if (before != nullptr) before_ = before;
+    setenv("HEDDLE_CACHE_DIR", (folder_ / "cache").c_str(), 1);
+    options_.file = "examples/tp_mlp.fusion";
+    options_.tune = "full";
+    prepared_.source = readSource(options_.file);
+    bindInputs(prepared_, options_);
+    compileProgram(prepared_, options_, kRanks);
+    candidates_ = overlapCandidates(prepared_, options_, kRanks);
+  }
+  void TearDown() override {
+    before_ ? setenv("HEDDLE_CACHE_DIR", before_->c_str(), 1) : unsetenv("HEDDLE_CACHE_DIR");
+    Cli::TearDown();
+  }
+
+  using Body = std::function<void(const Rank& rank, codegen::ImageCache& images)>;
+  void onRanks(const Body& body) const {
+    comm::conformance::expectAllWell(comm::conformance::runRanks(
+        host::makeInProcessWorldsFor(host::DeviceKind::Cpu, kRanks),
+        [&](std::unique_ptr<comm::World>& world) {
+          const auto device = host::makeCpuDevice({.threads = 1, .adversarial_seed = {}});
+          codegen::ImageCache images((folder_ / "cache").string());
+          body(Rank{world->rank(), world->size(), device.get(), world.get(), nullptr}, images);
+          world->barrier();
+        }));
+  }
+
+  // Returns the choice of each rank.
+  std::array<OverlapChoice, kRanks> choose(const OverlapOptions& options) {
+    std::array<OverlapChoice, kRanks> choices;
+    onRanks([&](const Rank& rank, codegen::ImageCache& images) {
+      choices[static_cast<size_t>(rank.rank)] =
+          chooseOverlap(rank, candidates_, prepared_.inputs, images, options);
+    });
+    return choices;
+  }
+
+  // Returns the first output of rank 0.
+  HostTensor outputOf(const host::Program& program) {
+    HostTensor output;
+    onRanks([&](const Rank& rank, codegen::ImageCache& images) {
+      host::Executable executable(program, {rank.device, rank.world, &images, {}});
+      const host::Outputs outputs =
+          executable.run(placeInputs(rank, executable.program(), prepared_.inputs));
+      outputs.wait();
+      if (rank.rank == 0) output = toHost(*rank.device, std::get<host::Tensor>(outputs[0]));
+    });
+    return output;
+  }
+
+  Options options_;
+  Prepared prepared_;
+  std::vector<OverlapCandidate> candidates_;
+
+ private:
+  std::optional<std::string> before_;
+};
+
+// Measures nothing: one candidate takes a second, and all others take two.
+class FakeTimer : public CandidateTimer {
+ public:
+  explicit FakeTimer(size_t fastest) : fastest_(fastest) {}
+  double run(size_t candidate) override { return candidate == fastest_ ? 1 : 2; }
+
+ private:
+  size_t fastest_;
+};
+
+OverlapOptions forced(size_t candidate) {
+  OverlapOptions options;
+  options.again = true;
+  options.makeTimer = [=] { return std::make_unique<FakeTimer>(candidate); };
+  return options;
+}
+
+TEST_F(TuneOverlap, CandidatesAreDifferentPrograms) {
+  ASSERT_GE(candidates_.size(), 3u);
+  EXPECT_EQ(candidates_[0].overlap, "auto");
+  EXPECT_EQ(candidates_[1].overlap, "off");
+  for (size_t i = 0; i < candidates_.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      EXPECT_NE(host::print(candidates_[i].program), host::print(candidates_[j].program));
+    }
+  }
+}
+
+TEST_F(TuneOverlap, FusionWithoutCommunicationHasOneCandidate) {
+  Prepared local;
+  Options options;
+  options.file = "examples/softmax.fusion";
+  local.source = readSource(options.file);
+  bindInputs(local, options);
+  compileProgram(local, options, kRanks);
+  EXPECT_EQ(overlapCandidates(local, options, kRanks).size(), 1u);
+}
+
+TEST_F(TuneOverlap, AllRanksUseEachForcedChoiceAndGetTheSameNumbers) {
+  const HostTensor expected = outputOf(candidates_[1].program);
+  for (size_t i = 0; i < candidates_.size(); ++i) {
+    for (const OverlapChoice& choice : choose(forced(i))) EXPECT_EQ(choice.chosen, i);
+    const HostTensor got = outputOf(candidates_[i].program);
+    ASSERT_EQ(got.numel(), expected.numel());
+    for (int64_t k = 0; k < got.numel(); ++k) {
+      const double wanted = toDouble(expected.at(k));
+      EXPECT_NEAR(toDouble(got.at(k)), wanted, 1e-3 * (1 + std::fabs(wanted)))
+          << candidates_[i].overlap << ", element " << k;
+    }
+  }
+}
+
+TEST_F(TuneOverlap, StoredChoiceIsUsedWithoutMeasuring) {
+  const size_t last = candidates_.size() - 1;
+  choose(forced(last));
+  OverlapOptions stored;
+  stored.makeTimer = [] {
+    ADD_FAILURE() << "the choice is measured again";
+    return std::make_unique<FakeTimer>(0);
+  };
+  for (const OverlapChoice& choice : choose(stored)) {
+    EXPECT_EQ(choice.chosen, last);
+    EXPECT_TRUE(choice.results.empty());
+  }
+  for (const OverlapChoice& choice : choose(forced(0))) EXPECT_EQ(choice.chosen, 0u);
+}
+
+TEST_F(TuneOverlap, CandidatesRunOnAllRanks) {
+  const auto choices = choose({});
+  EXPECT_EQ(choices[0].chosen, choices[1].chosen);
+  ASSERT_EQ(choices[0].results.size(), candidates_.size());
+  for (const CandidateResult& result : choices[0].results) {
+    EXPECT_GE(result.runs, 2);
+    EXPECT_TRUE(std::isfinite(result.seconds));
+  }
+}
+
+TEST_F(TuneOverlap, CommandPrintsTheChoiceAndChecksTheResult) {
+  const std::string run = "run examples/tp_mlp.fusion --device cpu --ranks 2 --check=full ";
+  const CliResult first = heddle(run + "--tune full");
+  EXPECT_EQ(first.code, 0) << first.text;
+  EXPECT_NE(first.text.find("\noverlap  "), std::string::npos) << first.text;
+  const CliResult second = heddle(run + "--tune auto");
+  EXPECT_EQ(second.code, 0) << second.text;
+  EXPECT_NE(second.text.find(" (stored)\n"), std::string::npos) << second.text;
+  const CliResult given = heddle(run + "--tune auto --overlap 2");
+  EXPECT_EQ(given.code, 0) << given.text;
+  EXPECT_EQ(given.text.find("\noverlap  "), std::string::npos) << given.text;
+}
+
+}  // namespace
+}  // namespace heddle::tools::tune_overlap_cpu_test

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "codegen/compile/image_cache.h"
+#include "host/program/program.h"
+#include "tools/heddle/job.h"
+#include "tools/heddle/prepare.h"
+#include "tools/tune/measure_candidates.h"
+
+namespace heddle::tools {
+
+// Chooses by measurement how the collectives of a job overlap computation (--overlap). Each
+// candidate is the program that the passes create from the fusion for one value of --overlap.
+
+struct OverlapCandidate {
+  std::string overlap;  // the value of --overlap
+  host::Program program;
+};
+
+// Returns the candidates of a compiled fusion: the program of `prepared` first, then those of
+// --overlap off, 1, 2, 4 and 8. Leaves out a program that equals an earlier one, and a program that
+// cannot be compiled. Returns one candidate for a host program, because no pass changes it.
+std::vector<OverlapCandidate> overlapCandidates(const Prepared& prepared, const Options& options,
+                                                int ranks);
+
+struct OverlapChoice {
+  size_t chosen = 0;  // index of the candidate
+  // Per candidate; empty if the choice was stored, or if there is only one candidate.
+  std::vector<CandidateResult> results;
+};
+
+struct OverlapOptions {
+  bool again = false;  // true: measures even if a choice is stored
+  // Creates the timer of a rank. Only tests set this member. Empty: a timer that runs the programs.
+  std::function<std::unique_ptr<CandidateTimer>()> makeTimer = {};
+};
+
+// Returns the candidate that all ranks of the job must use. If the folder of compiled kernels has a
+// choice for these candidates, sizes, ranks and device, returns this choice. Otherwise measures
+// complete runs: the ranks begin each run together, and its time is that of the slowest rank. Rank
+// 0 decides and stores the choice. All ranks must call this function, with equal candidates. It
+// communicates, also if the choice is stored.
+OverlapChoice chooseOverlap(const Rank& rank, const std::vector<OverlapCandidate>& candidates,
+                            const Inputs& inputs, codegen::ImageCache& images,
+                            const OverlapOptions& options);
+
+// Returns one line, such as "4 (auto 0.912 ms, off 1.104 ms, 4 0.871 ms)".
+std::string describe(const std::vector<OverlapCandidate>& candidates, const OverlapChoice& choice);
+
+}  // namespace heddle::tools
