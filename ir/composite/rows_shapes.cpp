@@ -52,10 +52,10 @@ const CompositeDef kShapes[] = {
      }},
     {"slice_axis",
      "start:stop:step of one axis, as in a Python slice. A bound that is a number may be negative "
-     "and then counts from the end. A bound that contains a scalar never counts from the end. A "
-     "negative value counts as 0, and a value above the extent as the extent. `start=-%k` "
-     "therefore selects all elements, and `start=n - %k` selects the last %k elements of an axis "
-     "of extent n",
+     "and then counts from the end. A bound that contains a size or a scalar never counts from the "
+     "end. If the resulting index is negative, it becomes 0. If it is above the extent, it becomes "
+     "the extent. `start=-%k` therefore selects all elements, and `start=n - %k` selects the last "
+     "%k elements of an axis of extent n",
      1, 0, kSliceAxis,
      [](B b, V v, A a) {
        return Operands{sliceAxis(b, v[0], need<int64_t>(a, "axis"), maybeSize(a, "start"),

@@ -55,7 +55,8 @@ constexpr OpDef kStructuralRows[] = {
     noted("Stretches axes of extent 1 and adds new axes in front. -1 leaves an extent as it is",
           {"expand", K::Expand, 1, R::Promote, "", nullptr, nullptr, kSizes}),
     noted("One size may be -1 and follows from the others. With `gather_uneven` heddle gathers a "
-          "sharded axis that the reshape splits unevenly; otherwise it refuses the reshape",
+          "sharded axis that the reshape splits unevenly. Without it, this is an error if the user "
+          "sharded the axis and not the result",
           {"reshape", K::Reshape, 1, R::Promote, "", nullptr, nullptr, kReshape}),
     {"permute", K::Permute, 1, R::Promote, "", nullptr, nullptr, kAxes},
     {"slice", K::Slice, 1, R::Promote, "", nullptr, nullptr, kSlice},
@@ -63,12 +64,12 @@ constexpr OpDef kStructuralRows[] = {
           "diagonal. The offset may be a scalar of a run",
           {"diagonal", K::Diagonal, 1, R::Promote, "", nullptr, nullptr, kDiagonal}),
     product("matmul", 0,
-            "Operands of one dtype. Accumulates in f32 or wider, applies `activation` (none, relu, "
-            "gelu_tanh), then rounds once. `precision=tf32`: for f32. Integers wrap before the "
-            "activation. For bools, the product is an AND and the sum an OR. For f8 operands, the "
-            "result has their type, or the type in `dtype`: f32, bf16 or f16. `dtype` is required "
-            "if the operands have different f8 types. heddle applies no scales of f8 operands: "
-            "multiply the result by them"),
+            "Operands of one dtype, or of two f8 types. Accumulates in f32 or wider, applies "
+            "`activation` (none, relu, gelu_tanh), then rounds once. `precision=tf32`: for f32. "
+            "Integers wrap before the activation. For bools, the product is an AND and the sum an "
+            "OR. For f8 operands, the result has their type, or the type in `dtype`: f32, bf16 or "
+            "f16. `dtype` is required if the operands have different f8 types. heddle applies no "
+            "scales of f8 operands: multiply the result by them"),
     product("linear", 1,
             "x[..., k] times weight[n, k] transposed, plus bias[n]. A bias of one element is added "
             "for every n. A weight[k] gives a result without axis n and permits no bias. All other "
