@@ -24,10 +24,10 @@ using row_limits::kWarp;
 // registers of a thread have 256 bytes, and the body needs some of them.
 constexpr int64_t kTileBytes = 128;
 // Programs with columns: a thread holds at most kColumnTileBytes if a multiprocessor runs
-// kColumnThreads threads at the same time, or at most kAheadTileBytes if it runs kAheadThreads. If
-// each thread holds more elements, fewer threads share a row and combine their accumulators. If
-// each thread holds fewer elements, blocks have more threads, so fewer blocks run at the same time
-// and store sums of columns. Both save time, so kWantedColumnBytes is a compromise.
+// kColumnThreads threads at once, or kAheadTileBytes if it runs kAheadThreads. If a thread holds
+// more elements, fewer threads share a row and combine accumulators. If it holds fewer, blocks have
+// more threads, so fewer blocks store sums of columns. Both save time; kWantedColumnBytes is
+// between.
 constexpr int32_t kColumnThreads = 512;
 constexpr int64_t kColumnTileBytes = 384;
 constexpr int64_t kWantedColumnBytes = 340;
@@ -266,8 +266,8 @@ bool isHeavy(const RowCandidate& candidate) {
 }
 
 // Returns `loaded` with its row in shared memory. Returns nullopt if a multiprocessor cannot hold
-// two such blocks, a warp would have several rows, nothing would be in shared memory, or the body
-// would be unrolled too often.
+// two such blocks, if a row has fewer threads than a warp, if no tile could lie in shared memory,
+// or if the code would be too long.
 std::optional<RowCandidate> inSharedMemory(RowCandidate loaded, const Space& rows,
                                            const RowDemand& demand) {
   RowLayout& layout = loaded.layout;
@@ -330,9 +330,8 @@ Space withRows(Space space) {
 }
 
 bool hasUnalignedRows(const Space& space, Target target) {
-  // The smallest number of vectors per row for which the family "rows" is faster than "loops". A
-  // reduction masks the first and last vector once, for loads. A pointwise kernel masks them twice,
-  // for loads and stores.
+  // The smallest number of vectors per row for which "rows" is faster than "loops". A reduction
+  // masks the first and last vector for loads. A pointwise kernel masks them for loads and stores.
   const int64_t shortest = space.hasReduced() ? 16 : 32;
   if (target != Target::Cuda || space.extents.size() < 2) return false;
   const Space rows = withRows(space);

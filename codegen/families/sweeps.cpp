@@ -79,8 +79,8 @@ class Divider {
   // per row that depend on them. If such a value also depends on a reduction of another segment,
   // the result of this reduction must already be kept (SegmentParts::keep()). Exception: if later
   // segments read an input with one element per row, the last segments compute all values that
-  // depend on this input, and connected() puts these values into one list. The reason is that one
-  // of them may be an output with the memory of the input.
+  // depend on this input without a reduction in between, and connected() puts these values into one
+  // list. The reason is that one of them may be an output with the memory of the input.
   IdVector<ValueId, bool> computedWith(const std::vector<ValueId>& results) const {
     IdVector<ValueId, bool> left(segment_.values().size(), false);
     for (;;) {
