@@ -26,8 +26,8 @@ constexpr int64_t kTileBytes = 128;
 // Programs with columns: a thread holds at most kColumnTileBytes if a multiprocessor runs
 // kColumnThreads threads at once, or kAheadTileBytes if it runs kAheadThreads. If a thread holds
 // more elements, fewer threads share a row and combine accumulators. If it holds fewer, blocks have
-// more threads, so fewer blocks store sums of columns. Both save time; kWantedColumnBytes is
-// between.
+// more threads, so fewer blocks store sums of columns. Both save time, so kWantedColumnBytes is a
+// compromise.
 constexpr int32_t kColumnThreads = 512;
 constexpr int64_t kColumnTileBytes = 384;
 constexpr int64_t kWantedColumnBytes = 340;
