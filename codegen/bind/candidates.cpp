@@ -12,8 +12,8 @@
 namespace heddle::codegen {
 namespace {
 
-// A factor, numerator / divisor. A candidate has the value that the first candidate has for
-// `parameter`, multiplied by this factor.
+// A candidate that differs from the first one in one parameter: the value of `parameter` is
+// multiplied by numerator / divisor.
 struct Variation {
   const char* parameter;
   int64_t numerator;
@@ -63,8 +63,8 @@ std::vector<KernelChoice> variantsOf(const KernelChoice& first) {
   if (splits) with("splits", 1);
   if (const auto threads = first.find("reduce_threads")) {
     if (splits && *threads > kWide) {
-      // In an outer reduction, blocks that read longer pieces of memory. With kWide times as many
-      // splits, there are as many blocks as before.
+      // Outer reduction: blocks that read longer contiguous pieces of memory. With kWide times as
+      // many splits, there are as many blocks as before.
       KernelChoice wide = first;
       wide.set("reduce_threads", *threads / kWide);
       wide.set("splits", *splits * kWide);

@@ -28,9 +28,10 @@ struct ImageKey {
 // folder replaces it (openOrReport()). Each image has two files:
 //   STEM.cubin or STEM.so   the image
 //   STEM.key                size and SHA-256 hash of the image, and the key text; written last
-// load() checks the content of an image. It then takes a .cubin from the bytes that it has checked,
-// and loads a .so through the file descriptor from which it has read them. Nobody can therefore
-// replace the file between the check and the load. Thread-safe.
+// load() checks the content of an image. For a .cubin, the loaded image then consists of the bytes
+// that load() has checked. For a .so, load() opens the library through the file descriptor from
+// which it has read the checked bytes. Nobody can therefore replace the file between the check and
+// the load. Thread-safe.
 class ImageFiles {
  public:
   ImageFiles(std::string folder, int64_t max_bytes);

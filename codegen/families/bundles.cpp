@@ -28,13 +28,13 @@ constexpr int64_t kSectorBytes = 32;
 constexpr int64_t kAlignedBytes = 64;
 constexpr int64_t kWideBytes = 128;
 // Cuda: the longest vector without a KernelChoice, and the longest one that a choice may name. Each
-// lane has accumulators and values per row of its own, which take registers.
+// lane has its own accumulators and values per row, which take registers.
 constexpr int64_t kWantedLanes = 4;
 constexpr int64_t kMostLanes = 8;
 constexpr int64_t kMostStates = 32;  // the most accumulators of a thread, over all lanes
 constexpr int64_t kTileBytes = 96;   // the most bytes of tiles that one thread holds
-// The largest number of threads of a block, and the largest one that a choice may name. Two blocks
-// of kMostThreads threads fit on a multiprocessor.
+// The largest number of threads of a block, and the largest number that a choice may name. Two
+// blocks of kMostThreads threads fit on a multiprocessor.
 constexpr int64_t kMostThreads = 512;
 constexpr int64_t kMostChosenThreads = 1024;
 constexpr int64_t kStateBytes = 8;  // bytes of an accumulator in shared memory
@@ -48,7 +48,8 @@ constexpr int64_t kRegister = 4;  // bytes; a vector in shared memory is not sma
 constexpr int64_t kFewBlocks = kMultiprocessors;
 // Cpp: with fewer bundles than this, some threads of the pool are idle.
 constexpr int64_t kFewBundles = 64;
-// Cpp: the largest size of all arrays of a bundle together. They stay in the L2 cache of a core.
+// Cpp: the largest size of all arrays of a bundle together. Up to this size, the arrays stay in the
+// L2 cache of a core.
 constexpr int64_t kMostArrayBytes = 640 << 10;
 constexpr int64_t kLineBytes = 64;
 constexpr int64_t kMostCpuLanes = 128;
@@ -124,8 +125,9 @@ class CudaBundles {
         vector_(vector()) {}
 
   // Tries wide accesses first. If long rows need shared memory and vectors are aligned, a block may
-  // use half of each sector. The block that uses the other half runs at the same time, and finds it
-  // in the cache. Unaligned vectors would need too many accesses for this.
+  // use half of each sector. The block that uses the other half runs at the same time, and finds
+  // the sector in the cache. Loads of half sectors would need too many accesses if vectors are not
+  // aligned.
   std::optional<RowCandidate> choose() const {
     const bool are_aligned = vector_ > 1 && areAligned(space_, vector_);
     const int64_t wide = are_aligned ? kAlignedBytes : kWideBytes;
@@ -152,7 +154,7 @@ class CudaBundles {
     while (vector > 1 && vector * demands_.expensive.ops > kMostUnrolled) vector /= 2;
     while (vector > 1 && vector * demands_.expensive.accumulators > kMostStates) vector /= 2;
     while (vector > elements_.rows) vector /= 2;
-    // Vectors of four 16-bit elements have fast functions for any address (hd::loadPairs()).
+    // Fast functions load vectors of four 16-bit elements from any address (hd::loadPairs()).
     constexpr int64_t kPairs = 4;
     const bool has_pairs = elements_.widest == 2 && elements_.narrowest == 2;
     if (has_pairs && vector >= kPairs && !areAligned(space_, 2)) return kPairs;
@@ -176,13 +178,13 @@ class CudaBundles {
     return isLarge() && ceilDiv(bundles(), candidate.layout.rows) < kFewBlocks;
   }
 
-  // Returns whether less than a sector of neighbouring rows lies together in memory, because the
-  // axis of these rows is short. Small tensors do not count as narrow.
+  // Returns whether there are so few neighbouring rows that their elements at one index take less
+  // than a sector. Small tensors do not count as narrow.
   bool isNarrow() const { return isLarge() && elements_.rows * elements_.narrowest < kSectorBytes; }
 
   // Returns whether a warp accesses complete sectors. If neighbouring rows are narrow, this
-  // requires a block of at least kShortestBlock threads, in which each thread has an element of the
-  // row.
+  // requires a block of at least kShortestBlock threads, in which each thread has at least one
+  // element of each of its rows.
   bool hasSectors(const RowLayout& layout) const {
     return !isNarrow() ||
            (layout.rows * layout.threads >= kShortestBlock && layout.threads <= length_);
@@ -222,8 +224,8 @@ class CudaBundles {
            staticBytes(layout, demand) <= kSharedBytes;
   }
 
-  // Returns the candidate that holds the tiles in registers. If there are enough registers, it also
-  // keeps the values that are expensive to compute.
+  // Returns the candidate that holds the tiles in registers. If there are enough registers, the
+  // candidate also keeps the values that are expensive to compute.
   std::optional<RowCandidate> inRegisters(int64_t bundles) const {
     if (const auto kept = inRegisters(bundles, demands_.expensive, RowVariant::Expensive)) {
       return kept;
@@ -241,7 +243,7 @@ class CudaBundles {
     RowCandidate candidate;
     candidate.variant = variant;
     for (; threads <= most; threads *= 2) {
-      // Few threads leave room for more bundles in a block.
+      // If fewer threads share a bundle, a block can have more bundles.
       const int64_t more = isNarrow() ? 1 : kShortestBlock / threads;
       candidate.layout = layoutOf(std::max(bundles, more), threads);
       if (hasSectors(candidate.layout) && fits(candidate.layout, demand)) return candidate;

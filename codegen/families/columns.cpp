@@ -11,7 +11,8 @@
 namespace heddle::codegen {
 namespace {
 
-// Returns, for each value, whether it is the result of one of `reductions` or depends on one.
+// Returns, for each value, whether it is the result of one of `reductions` or depends on such a
+// result.
 IdVector<ValueId, bool> dependents(const Fusion& segment, const std::vector<ExprId>& reductions) {
   IdVector<ValueId, bool> found(segment.values().size(), false);
   for (ExprId id : segment.exprs().ids()) {
@@ -42,7 +43,7 @@ class ColumnDivider {
   }
 
   // The outputs that do not depend on column reductions come last. If the first sweep has stored
-  // such an output as a temporary, a sweep of its own copies the temporary to the output.
+  // such an output as a temporary, a separate sweep copies the temporary to the output.
   Sweeps sweeps() {
     Sweeps sweeps;
     const std::vector<ValueId> shared = sharedRowValues();

@@ -8,10 +8,10 @@
 namespace heddle::codegen {
 
 // A *column reduction* (rule 3 of ir/analysis/kernel_rules.h) combines, for each position in a row,
-// the elements that all rows have there. It reduces exactly the axes that the other reductions of
-// the segment, which reduce rows, keep. The functions below serve segments with column reductions.
-// An example is the backward of a norm: the gradient of the input needs sums along rows, and the
-// gradients of the parameters need sums along columns.
+// the elements that all rows have there. The other reductions of the segment reduce rows. A column
+// reduction reduces exactly the axes that they keep. The functions below serve segments with column
+// reductions. An example is the backward pass of a norm: the gradient of the input needs sums along
+// rows, and the gradients of the parameters need sums along columns.
 
 // Returns columnReductions(segment) (ir/analysis/kernel_rules.h). The call is fast if the results
 // of all reductions have the same axes, because there are then no column reductions.
@@ -29,7 +29,7 @@ struct RowPart {
 RowPart rowPart(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents,
                 const std::vector<ExprId>& columns);
 
-// Changes the tensors of the outputs of RowPart::sweep that count as temporaries. The kernel then
+// Changes the tensors of those outputs of RowPart::sweep that count as temporaries. The kernel then
 // adds the elements of these outputs to columns (SpaceTensor::column) and does not store them.
 // `space` is the space of the sweep, and `accumulators` are the accumulators of the column
 // reductions.
@@ -45,10 +45,10 @@ Analysis columnAnalysis(const Fusion& segment, const Analysis& analysis,
 Computation finishColumns(const Fusion& segment, const Analysis& columns, const Space& space);
 
 // Divides the segment into several segments that run one after another. Use this for sizes and
-// layouts for which no kernel can compute a RowPart and sum up the columns. If column reductions
-// need values with one element per row that depend on a reduction of rows, the first segment
-// computes these values. The next segment computes the column reductions and the outputs that
-// depend on them. All other outputs come last.
+// layouts for which no kernel can both compute a RowPart and reduce the columns. If column
+// reductions need values with one element per row that depend on a reduction of rows, the first
+// segment computes these values. The next segment computes the column reductions and the outputs
+// that depend on them. All other outputs come last.
 Sweeps columnSweeps(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents,
                     const std::vector<ExprId>& columns);
 

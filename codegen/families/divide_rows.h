@@ -7,9 +7,9 @@
 namespace heddle::codegen {
 
 // Candidates of the family "divided": several blocks share each row (codegen/tile/divided_rows.h).
-// They serve rows that do not fit on one multiprocessor. If each of these rows had one block, this
-// block would read the row once per *sweep* (one pass over the elements of the row). The L2 cache
-// cannot hold the rows of all blocks, so every sweep would read memory. If there are few rows,
+// They serve rows that do not fit on one multiprocessor. If one block processed such a row, it
+// would read the row once per *sweep* (one pass over the elements of the row). The L2 cache cannot
+// hold the rows of all blocks, so every sweep would read memory. If there are few rows,
 // multiprocessors would also be idle.
 
 // Returns the divided form of `looped`, a candidate whose blocks process one row each and read it

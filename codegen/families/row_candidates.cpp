@@ -23,10 +23,11 @@ using row_limits::kWarp;
 // The largest number of bytes of tiles that one thread holds. If a block has 1024 threads, the
 // registers of a thread have 256 bytes, and the body needs some of them.
 constexpr int64_t kTileBytes = 128;
-// Programs with columns: a thread holds at most kColumnTileBytes if kColumnThreads threads share a
-// multiprocessor, or at most kAheadTileBytes if kAheadThreads do. If threads hold more elements,
-// fewer threads combine accumulators per row. If they hold fewer, blocks have more threads, and
-// fewer blocks store sums of columns. Both save time, so kWantedColumnBytes is a compromise.
+// Programs with columns: a thread holds at most kColumnTileBytes if a multiprocessor runs
+// kColumnThreads threads at once, or kAheadTileBytes if it runs kAheadThreads. If a thread holds
+// more elements, fewer threads share a row and combine accumulators. If it holds fewer, blocks have
+// more threads, so fewer blocks store sums of columns. Both save time, so kWantedColumnBytes is a
+// compromise.
 constexpr int32_t kColumnThreads = 512;
 constexpr int64_t kColumnTileBytes = 384;
 constexpr int64_t kWantedColumnBytes = 340;
@@ -39,13 +40,13 @@ constexpr int64_t kLoopThreads = 512;
 // With fewer rows than this, one row per block leaves multiprocessors idle.
 constexpr int64_t kFewRows = kMultiprocessors;
 // If at least kFewestThreads threads read neighbouring vectors of a row, they use complete sectors
-// of memory. If the row is read only once, twice as many threads were faster on an H200.
-// kManyThreads is twice the number of threads that the GPU runs at the same time.
+// of memory. For rows that are read only once, twice as many threads per row were faster on an
+// H200. kManyThreads is twice the number of threads that the GPU runs at the same time.
 constexpr int64_t kFewestThreads = 4;
 constexpr int64_t kManyThreads = kMultiprocessors * 2048 * 2;
 
 // Returns whether neighbours along the innermost axis of a row are neighbours in memory. A tensor
-// need not change along this axis.
+// that is broadcast along this axis (stride 0) also counts as contiguous.
 bool isContiguousAlongRow(const Space& space) {
   const size_t lane = space.extents.size() - 1;
   if (space.extents[lane] == 1) return true;
@@ -76,12 +77,12 @@ int64_t mostVectors(const Space& space, int64_t vector, bool shifted) {
                  : vectorsPerRow(space, vector);
 }
 
-// Returns `threads`, or a smaller number if clearly fewer registers then stay empty. For example,
-// 16 threads with registers for 3 vectors each can hold 48 vectors. A row of 34 vectors leaves the
-// registers for 14 of them empty.
+// Returns `threads`, or a smaller number of threads if clearly fewer registers then stay unused.
+// For example, 16 threads with registers for 3 vectors each can hold 48 vectors. For a row of 34
+// vectors, the registers for 14 vectors stay unused.
 int64_t fuller(int64_t threads, int64_t vectors, int64_t most) {
   constexpr double kGain = 1.12;
-  const int64_t fewest = std::min<int64_t>(threads, 8);  // together they read 128 bytes
+  const int64_t fewest = std::min<int64_t>(threads, 8);  // together they read up to 128 bytes
   const auto fullness = [vectors](int64_t n) {
     return static_cast<double>(vectors) / static_cast<double>(n * ceilDiv(vectors, n));
   };
@@ -93,7 +94,7 @@ int64_t fuller(int64_t threads, int64_t vectors, int64_t most) {
 }
 
 // Chooses whether a block with columns loads its next row ahead (RowForm::ahead), and how many
-// blocks there are. The GPU can run all of them at the same time.
+// blocks there are. There are at most as many as the GPU runs at the same time.
 void loopOverRows(const Space& space, const RowDemand& demand, RowCandidate& candidate) {
   RowLayout& layout = candidate.layout;
   const int32_t block = layout.rows * layout.threads;
@@ -112,7 +113,7 @@ struct Vectors {
   bool shifted = false;  // as RowLayout::shifted
 };
 
-// Returns the bytes of the largest element along a row.
+// Returns the bytes of the largest element in tensors that are contiguous along the row.
 int64_t widestOf(const Space& space) {
   int64_t widest = 1;
   for (const SpaceTensor& t : space.tensors) {
@@ -122,8 +123,8 @@ int64_t widestOf(const Space& space) {
 }
 
 // Returns the longest vectors that suit the alignment of the rows and kMostUnrolled. `ops` is the
-// number of operations of the longest body. Rows with columns are never shifted: in all its rows, a
-// thread must hold the elements of the same columns, but shifts differ between rows.
+// number of operations of the longest body. Rows with columns are never shifted: a thread must hold
+// elements of the same columns in each of its rows, but the shift differs from row to row.
 Vectors vectorsOf(const Space& space, int64_t ops, bool several_sweeps) {
   int64_t length = std::min<int64_t>(16 / widestOf(space), 8);
   while (length > 1 && length * ops > kMostUnrolled) length /= 2;
@@ -139,9 +140,9 @@ Vectors vectorsOf(const Space& space, int64_t ops, bool several_sweeps) {
 }
 
 // Returns whether there are many short rows whose elements come from other positions of an input,
-// as in a pad or a roll. One thread per row then computes the position once. With loops, a vector
-// would contain the ends of rows. On an H200, loops took twice as long for rows of 3 and 5
-// elements.
+// as in a pad or a roll. One thread per row then computes the position once. A kernel of the family
+// "loops" computes the position for each vector or element. On an H200, it took twice as long for
+// rows of 3 and 5 elements.
 bool hasShortShiftedRows(const Space& space) {
   constexpr int64_t kLongest = 8;
   if (space.indexed.empty() || hasLookups(space)) return false;
@@ -158,8 +159,8 @@ bool storesAlongRow(const Space& rows) {
   });
 }
 
-// Returns whether RowLayout::streams suits the candidate: the kernel reads each row once, and has
-// neither bundles nor column sums.
+// Returns whether the candidate may set RowLayout::streams: a Cuda kernel that is not looped and
+// has neither bundles nor column sums.
 bool readsRowsOnce(const RowCandidate& candidate, Target target) {
   return target == Target::Cuda && !candidate.looped && !candidate.layout.bundled &&
          candidate.layout.column_threads == 0;
@@ -189,8 +190,8 @@ std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& d
   // enough rows for all threads of the GPU, a warp per row is better.
   const int64_t fewest = demand.several_sweeps ? kFewestThreads : 2 * kFewestThreads;
   const int64_t least = space.keptCount() * fewest >= kManyThreads ? fewest : 32;
-  // In a block, the threads of each row store sums of columns of their own. Blocks with one row
-  // therefore store the fewest sums.
+  // If a block has several rows, the threads of each row store separate sums of the columns. Blocks
+  // with one row therefore store the fewest sums.
   const int64_t shortest = hasColumns(space) ? kShortestBlock : least;
   auto threadsFor = [vectors, least = shortest](int64_t registers) {
     const auto threads = static_cast<int64_t>(
@@ -202,13 +203,14 @@ std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& d
   RowLayout& layout = candidate.layout;
   int64_t threads = threadsFor(wanted);
   // A shifted row may have a few vectors more than its threads can hold. One more vector per thread
-  // then wastes less than doubling the threads does.
+  // then wastes fewer registers than twice as many threads would.
   const bool may_hold_more = shifted && demand.several_sweeps && threads <= kMostThreads;
   const int64_t held = most + (may_hold_more ? 1 : 0);
   threads = fuller(threads, vectors, std::min(held, 2 * wanted));
   // While a block of kMostThreads threads combines accumulators, its multiprocessor loads nothing.
   if (threads == kMostThreads && ceilDiv(vectors, threads / 2) <= most) threads /= 2;
-  // One thread reads a row of a few elements. No threads then need to combine accumulators.
+  // One thread reads a row of a few elements that cannot be read as vectors. No threads then need
+  // to combine accumulators.
   constexpr int64_t kFewElements = 8;
   if (vector == 1 && vectors <= std::min(kFewElements, most)) threads = 1;
   const auto warps =
@@ -225,8 +227,8 @@ std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& d
   layout.vector = static_cast<int32_t>(vector);
   layout.threads = static_cast<int32_t>(threads);
   layout.registers = static_cast<int32_t>(registers);
-  // If one thread computes a row, no threads of a block wait for each other. Such kernels took 0.74
-  // to 1.02 of the time with blocks of twice the size on an H200.
+  // If one thread computes a row, no threads wait for each other. On an H200, blocks of twice
+  // kShortestBlock threads then took 0.74 to 1.02 times as long as blocks of kShortestBlock.
   const int64_t shortest_block = threads == 1 ? 2 * kShortestBlock : kShortestBlock;
   // A block consists of complete warps.
   layout.rows =
@@ -240,7 +242,8 @@ std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& d
   if (candidate.looped && (hasColumns(space) || has_few)) return std::nullopt;
   if (hasColumns(space)) {
     // Separate launches divide the columns among all multiprocessors. They are faster in two cases:
-    // few blocks leave multiprocessors idle, or blocks with many rows store many short sums.
+    // there are too few blocks for all multiprocessors, or the rows are so short that a block has
+    // more than kMostRows of them, and the threads of each row would store separate sums.
     constexpr int32_t kMostRows = 2;
     const int64_t groups = ceilDiv(space.keptCount(), layout.rows);
     const bool is_large = space.keptCount() * space.reducedCount() > kShortWork;
@@ -253,7 +256,7 @@ std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& d
 // Returns whether the threads of the candidate need so many registers, or its block so many
 // threads, that few blocks share a multiprocessor. On an H200, threads with up to 5 vectors of 8
 // elements used at most 64 registers. With 7 vectors, norms with the row in shared memory took 0.62
-// to 0.68 of the time of norms with the row in registers.
+// to 0.68 times as long as norms with the row in registers.
 bool isHeavy(const RowCandidate& candidate) {
   constexpr int32_t kMostVectors = 5;
   constexpr int32_t kLongVector = 4;
@@ -263,7 +266,8 @@ bool isHeavy(const RowCandidate& candidate) {
 }
 
 // Returns `loaded` with its row in shared memory. Returns nullopt if a multiprocessor cannot hold
-// two such blocks, or if shared memory does not suit the row.
+// two such blocks, if a row has fewer threads than a warp, if no tile could lie in shared memory,
+// or if the code would be too long.
 std::optional<RowCandidate> inSharedMemory(RowCandidate loaded, const Space& rows,
                                            const RowDemand& demand) {
   RowLayout& layout = loaded.layout;
@@ -273,7 +277,7 @@ std::optional<RowCandidate> inSharedMemory(RowCandidate loaded, const Space& row
   const int64_t vectors = mostVectors(rows, layout.vector, layout.shifted);
   const int64_t registers = ceilDiv(vectors, layout.threads);
   const int64_t bytes = layout.threads * registers * layout.vector * demand.loaded_bytes;
-  // A generated row (0 bytes) has no tile that could lie in shared memory.
+  // If no tile is loaded before the first sweep (0 bytes), no tile can lie in shared memory.
   const bool is_unrolled_far = registers * layout.vector * demand.ops > kMostUnrolled;
   if (bytes == 0 || bytes > kSharedBytesOfTwo || is_unrolled_far) return std::nullopt;
   layout.registers = static_cast<int32_t>(registers);
@@ -283,9 +287,10 @@ std::optional<RowCandidate> inSharedMemory(RowCandidate loaded, const Space& row
   return loaded;
 }
 
-// Chooses a candidate if `chosen`, which keeps computed values, needs too many registers. `loaded`
-// keeps only loaded tiles and needs fewer. If two blocks share a multiprocessor, one loads while
-// the other one computes. If a candidate holds the row, it reads memory once, not once per sweep.
+// Returns `loaded`, `loaded` with its row in shared memory, or `chosen` if neither is better. Call
+// this if `chosen` is looped or heavy (isHeavy()). `loaded` keeps no computed values, so it needs
+// fewer registers. If two blocks share a multiprocessor, one loads while the other one computes. A
+// candidate that is not looped reads memory once, not once per sweep.
 RowCandidate withLoadedRow(const RowCandidate& chosen, const std::optional<RowCandidate>& loaded,
                            const Space& rows, const RowDemand& demand) {
   if (!loaded) return chosen;
@@ -296,7 +301,7 @@ RowCandidate withLoadedRow(const RowCandidate& chosen, const std::optional<RowCa
   return chosen.looped && !loaded->looped ? *loaded : chosen;
 }
 
-// Returns the candidate that holds what the choice asks for, or `chosen` if that is impossible.
+// Returns the candidate that keeps `hold` for later sweeps, or `chosen` if that is impossible.
 RowCandidate withHold(const RowCandidate& chosen, const std::optional<RowCandidate>& loaded,
                       const Space& rows, const RowDemand& demand, Hold hold) {
   if (!loaded || hold == Hold::Values) return chosen;
@@ -325,15 +330,15 @@ Space withRows(Space space) {
 }
 
 bool hasUnalignedRows(const Space& space, Target target) {
-  // The smallest number of vectors per row for which this family is faster. A reduction masks the
-  // first and last vector once, for loads. A pointwise kernel masks them twice, for loads and
-  // stores.
+  // The smallest number of vectors per row for which "rows" is faster than "loops". A reduction
+  // masks the first and last vector for loads. A pointwise kernel masks them for loads and stores.
   const int64_t shortest = space.hasReduced() ? 16 : 32;
   if (target != Target::Cuda || space.extents.size() < 2) return false;
   const Space rows = withRows(space);
   if (!space.hasReduced()) {
     if (hasShortShiftedRows(space)) return true;
-    // Loops access unaligned elements one by one, which is fast for 4 bytes or more.
+    // Kernels of the family "loops" access elements of unaligned vectors one by one. This is fast
+    // for elements of 4 bytes or more.
     if (widestOf(rows) >= 4) return false;
   }
   return isContiguousAlongRow(rows) && rows.keptCount() >= kFewRows &&
@@ -345,8 +350,8 @@ std::optional<RowCandidate> chooseWholeRows(const Space& rows, Target target,
                                             const RowDemands& demands, const KernelChoice* choice) {
   if (!isContiguousAlongRow(rows)) return chooseBundles(rows, target, demands, choice);
   if (!isFamily(choice, "rows") || hasColumns(rows)) choice = nullptr;
-  // Kernels that store little are faster if their loads stream: on an H200, sums of rows took 0.94
-  // to 0.99 of the time. Norms and pointwise kernels took 1.01 to 1.08 of the time.
+  // Kernels that store little are faster with `streams`. On an H200, sums of rows took 0.94 to 0.99
+  // times as long as without it, but norms and pointwise kernels took 1.01 to 1.08 times as long.
   const bool is_sum = !demands.expensive.several_sweeps && !storesAlongRow(rows);
   const bool streams = (choice ? choice->find("streams").value_or(is_sum) : is_sum) != 0;
   const auto best = [&](const RowDemand& demand, RowVariant variant) {
@@ -357,8 +362,8 @@ std::optional<RowCandidate> chooseWholeRows(const Space& rows, Target target,
     if (found && streams && readsRowsOnce(*found, target)) found->layout.streams = true;
     return found;
   };
-  // Blocks with columns have enough registers to keep values of a few ops (RowVariant::ManyOps),
-  // unless the rows are long.
+  // Blocks with columns have enough registers to keep values that take several ops to compute
+  // (RowVariant::ManyOps), unless the rows are long.
   std::optional<RowCandidate> chosen;
   if (demands.many_ops) chosen = best(*demands.many_ops, RowVariant::ManyOps);
   if (!chosen || !chosen->ahead) chosen = best(demands.expensive, RowVariant::Expensive);

@@ -12,10 +12,11 @@ namespace heddle::codegen {
 // The functions below choose the layouts of kernels that process rows (codegen/families/rows.h),
 // for given sizes. A *sweep* is one pass over the elements of a row.
 
-// Returns whether the family of rows should be faster than loops for a segment that needs at most
-// one sweep. Reasons: the rows begin at unaligned addresses, or they have fewer than 8 elements,
-// which come from other positions of an input, as in a pad or a roll. Always false for fewer than
-// 132 rows, and for Cpp, whose loops read any address equally fast.
+// Returns whether the family "rows" should be faster than the family "loops" for a segment that
+// needs at most one sweep. There are two possible reasons: the rows begin at unaligned addresses,
+// or rows of fewer than 8 elements come from other positions of an input, as in a pad or a roll.
+// Returns false for fewer than 132 rows, and for Cpp, because C++ loops read any address equally
+// fast.
 bool hasUnalignedRows(const Space& space, Target target);
 
 // Which computed values a program keeps for later sweeps over the row (keptValues()).
@@ -25,16 +26,17 @@ enum class RowVariant : uint8_t {
   Loaded,     // no values: each sweep computes them again from the loaded tiles
 };
 
-// The values of the parameter "hold" of a choice. It says what a kernel holds for later sweeps over
-// a row. Values: computed values (RowVariant::Expensive or ManyOps), in registers. Row: only the
-// loaded tiles, in registers. Shared: only the loaded tiles, in shared memory.
+// The values of the parameter "hold" of a choice. This parameter says what a kernel keeps on the
+// chip for later sweeps over a row. Values: computed values (RowVariant::Expensive or ManyOps), in
+// registers. Row: only the loaded tiles, in registers. Shared: only the loaded tiles, in shared
+// memory.
 enum class Hold : uint8_t { Values, Row, Shared };
 inline constexpr Hold kHolds[] = {Hold::Values, Hold::Row, Hold::Shared};
 
 // One way to compute the rows, as plain data.
 struct RowCandidate {
   RowLayout layout;
-  bool looped = false;  // true: the kernel reads the row once per sweep and holds nothing
+  bool looped = false;  // true: each sweep reads the row again; no sweep keeps tiles for later ones
   bool ahead = false;   // true: a block loads its next row early (RowForm::ahead)
   RowVariant variant = RowVariant::Expensive;
 };
@@ -82,18 +84,18 @@ struct RowDemands {
 //
 // `choice`: a choice of the family "rows" changes the parameters that it names, as far as the space
 // permits. With such a choice, few rows are no reason for nullopt. The same holds for a choice of
-// the family "divided" if the sizes permit divided rows (divideRows()). Otherwise such a choice has
-// no effect. For a space with columns, `choice` is ignored.
+// the family "divided" if the sizes permit divided rows (divideRows()). Otherwise a choice of the
+// family "divided" has no effect. For a space with columns, `choice` is ignored.
 std::optional<RowCandidate> chooseRows(const Space& rows, Target target, const RowDemands& demands,
                                        const KernelChoice* choice);
 
-// Does the same without divided rows: each block processes complete rows. A choice of the family
-// "divided" has no effect.
+// Does the same as chooseRows(), but without divided rows: each block processes complete rows. A
+// choice of the family "divided" has no effect.
 std::optional<RowCandidate> chooseWholeRows(const Space& rows, Target target,
                                             const RowDemands& demands, const KernelChoice* choice);
 
-// Cpp: does the same for rows whose elements are neighbours in memory. `choice` is nullptr or has
-// the family "rows".
+// Cpp: does the same as chooseWholeRows(), for rows whose elements are neighbours in memory.
+// `choice` is nullptr or has the family "rows".
 std::optional<RowCandidate> chooseCpuRows(const Space& rows, const RowDemand& demand,
                                           const KernelChoice* choice);
 
@@ -133,7 +135,7 @@ inline bool isLooped(const KernelChoice* choice) {
 int64_t cpuChunk(const Space& space);
 
 // Cpp: returns the number of rows in a tile of the grid (LaunchStage::grid). With columns there are
-// at most 64 tiles, because each tile stores sums of columns of its own (ColumnSums).
+// at most 64 tiles, because each tile stores separate sums of the columns (ColumnSums).
 int64_t cpuTileRows(const Space& space);
 
 }  // namespace heddle::codegen

@@ -10,8 +10,8 @@ namespace {
 
 using row_limits::kShortWork;
 
-// Cpp: arrays hold at most kMostKept elements of a row, so that they stay in the L2 cache. All
-// arrays are on the stack and have at most kMostArrayBytes bytes together.
+// Cpp: an array holds at most kMostKept elements of a row, so that all arrays stay in the L2 cache.
+// All arrays are on the stack and have at most kMostArrayBytes bytes together.
 constexpr int64_t kMostKept = 16384;
 constexpr int64_t kMostArrayBytes = 256 << 10;
 // Cpp: fewer rows than kFewCpuRows do not keep the threads of a pool busy. This does not matter if
@@ -24,7 +24,7 @@ constexpr int64_t kShortestCpuColumns = 16;
 std::optional<RowCandidate> chooseCpuRows(const Space& space, const RowDemand& demand,
                                           const KernelChoice* choice) {
   const int64_t rows = space.keptCount();
-  // The columns of short rows are faster in a launch of their own.
+  // If rows are short, it is faster to reduce the columns in a separate launch.
   if (hasColumns(space) && space.reducedCount() < kShortestCpuColumns) return std::nullopt;
   const bool has_few = rows < kFewCpuRows && rows * space.reducedCount() > kShortWork;
   if (has_few && choice == nullptr) return std::nullopt;

@@ -20,8 +20,7 @@ inline constexpr int64_t kSharedBytesOfTwo = 110 << 10;
 inline constexpr int64_t kMultiprocessors = 132;  // number of multiprocessors of an H100
 inline constexpr int64_t kWarp = 32;
 inline constexpr int64_t kShortestBlock = 128;  // threads that a block should have at least
-// A kernel with at most this many elements is short, so it does not matter whether processors are
-// idle.
+// A kernel with at most this many elements is so short that idle processors do not matter.
 inline constexpr int64_t kShortWork = 1 << 18;
 
 }  // namespace heddle::codegen::row_limits

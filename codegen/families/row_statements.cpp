@@ -109,7 +109,7 @@ class StatementWriter {
     return form_.reciprocals && !per_row ? withReciprocals(std::move(written)) : written;
   }
 
-  // Multiplies with the reciprocal of a scalar instead of dividing by the scalar. If a block
+  // Changes divisions by a scalar into multiplications by the reciprocal of the scalar. If a block
   // processes several rows, the compiler moves the computation of the reciprocal before the first
   // row.
   static void divideByScalars(Body& body) {
@@ -121,8 +121,8 @@ class StatementWriter {
     }
   }
 
-  // Multiplies with the reciprocal of a value per row instead of dividing by the value. The body
-  // runs along the row, so it divides many elements by this value.
+  // Changes divisions by a value per row into multiplications by the reciprocal of this value. The
+  // body runs along the row, so it divides many elements by the value.
   WrittenBody withReciprocals(WrittenBody written) {
     IdVector<NodeId, NodeId> copied;  // old node -> new node
     Body body;
@@ -201,7 +201,8 @@ class StatementWriter {
   }
 
   // Returns whether an op must compute the value. A value with a leaf (leaf()) needs no op, and a
-  // constant needs none. A broadcast, expand or set of a value that needs no op needs none either.
+  // constant needs none. If a value needs no op, a broadcast, expand or set of this value needs
+  // none.
   bool isComputed(ValueId id) const {
     if (leaf(id)) return false;
     const Expression& expr = segment_.expr(segment_.value(id).definition);
@@ -247,8 +248,8 @@ class StatementWriter {
   }
 
   // Writes the map of the values per row first, because the bodies along the row read these values.
-  // If the form is looped, the other statements of the sweep run in a loop over the parts of the
-  // row.
+  // If RowForm::looped is true, the other statements of the sweep run in a loop over the parts of
+  // the row.
   void writeSweep(int sweep) {
     const auto p = static_cast<size_t>(sweep);
     const bool last = sweep + 1 == values_.sweeps();

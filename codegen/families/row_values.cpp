@@ -36,8 +36,8 @@ std::vector<ValueId> closure(const Fusion& segment, const RowValues& values,
   return found;
 }
 
-// Adds up the element sizes of the inputs and `leaves` along the row that are read to compute
-// `value`. Returns the sum in bytes.
+// Returns the sum of the element sizes, in bytes, of those inputs and `leaves` along the row that
+// are read to compute `value`.
 int64_t inputBytes(const Fusion& segment, const RowValues& values, ValueId value,
                    const IdVector<ValueId, bool>& leaves) {
   IdVector<ValueId, bool> seen(segment.values().size(), false);
@@ -114,9 +114,9 @@ class KeptValues {
         kept_(segment.values().size(), false) {}
 
   // The first loop starts at the last value. If it keeps a value, only one sweep computes this
-  // value. The operands of the value may then be needed by only one sweep, and need not be kept.
-  // The second loop drops each value that has become cheap to compute, because an earlier value on
-  // which it depends is kept.
+  // value. Often this is then the only sweep that needs the operands of the value, so the loop does
+  // not keep the operands. The second loop drops each value that has become cheap to compute,
+  // because an earlier value on which it depends is kept.
   std::vector<ValueId> choose() {
     for (ExprId id : segment_.exprs().ids().reversed()) {
       const ValueId value = segment_.expr(id).outputs[0];

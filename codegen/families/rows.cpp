@@ -68,7 +68,8 @@ TileProgram assemble(const RowCandidate& candidate, RowStatements written, const
   return program;
 }
 
-// Writes the statements of a segment for each RowVariant, and computes the demands of each.
+// Writes the statements of a segment for each RowVariant, and computes the RowDemand of each
+// variant.
 class RowBuilder {
  public:
   RowBuilder(const Fusion& segment, const Analysis& analysis, const Space& rows, Target target,

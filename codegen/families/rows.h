@@ -23,10 +23,10 @@ namespace heddle::codegen {
 //   vectors that begin at aligned addresses (RowLayout::shifted).
 //
 // If a segment also reduces *columns* (the elements at the same index of all rows), for example for
-// the gradient of a bias, one kernel of rows can compute both (codegen/families/columns.h).
-// SpaceTensor::column marks the tensors whose elements the kernel combines per column. Below,
-// `columns` has one accumulator per such tensor, and SpaceTensor::column is an index into
-// `columns`.
+// the gradient of a bias, one kernel of this family can compute the reductions of rows and of
+// columns (codegen/families/columns.h). SpaceTensor::column marks the tensors whose elements the
+// kernel combines per column. Below, `columns` has one accumulator per such tensor, and
+// SpaceTensor::column is an index into `columns`.
 
 // Returns whether the segment needs several sweeps over its rows.
 bool needsSeveralSweeps(const Fusion& segment, const Analysis& analysis);

@@ -34,8 +34,8 @@ SweepSegment SegmentParts::part(const std::vector<ValueId>& outputs,
   wanted.insert(wanted.end(), extra.begin(), extra.end());
   const Needed needed = neededFor(wanted);
   FusionRewriter rewriter = rewriterFor(needed);
-  // In the fusion of a part, an output must be neither an input nor another output. If it is, a
-  // copy becomes the output.
+  // In the fusion of a part, an output must be neither an input nor another output. If a value
+  // violates this rule, a copy of the value becomes the output.
   const auto copyOf = [&](ValueId id) {
     const ValueId copy = rewriter.set(rewriter.at(id), segment_.value(id).name, 0);
     rewriter.fusion().mutableValue(copy).tensor.sharding = segment_.tensor(id).sharding;

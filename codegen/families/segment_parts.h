@@ -27,8 +27,9 @@ class SegmentParts {
   Needed neededFor(const std::vector<ValueId>& wanted) const;
 
   // Returns the part that computes `outputs` of the segment and stores the values `extra` as new
-  // temporaries. If an output is a temporary that keep() has kept, the part copies it. Until the
-  // caller calls keep(), later parts compute the values of `extra` again.
+  // temporaries. If the value of an output is already a temporary (isKept()), the part copies the
+  // temporary to the output. Until the caller calls keep(), later parts compute the values of
+  // `extra` again.
   SweepSegment part(const std::vector<ValueId>& outputs, const std::vector<ValueId>& extra);
 
   // Lets later parts read the temporaries of all earlier parts.

@@ -15,8 +15,8 @@ namespace {
 constexpr size_t kFieldBytes = 8;
 constexpr size_t kTableAlignment = 8;
 // In the argument struct, the length of `first` is a multiple of kPartStep, and the bytes of
-// `table` are a multiple of kByteStep. Launches with a few parts more or less then often have the
-// same text.
+// `table` are a multiple of kByteStep. Two launches whose numbers of parts differ little then often
+// have the same text.
 constexpr size_t kPartStep = 16;
 constexpr size_t kByteStep = 512;
 
@@ -53,7 +53,8 @@ void SharedLaunches::add(LoopNest nest, std::string text, std::string schedule,
 }
 
 // Divides the parts into launches, in the order of the bodies. Fills a launch up to the limits
-// before it begins the next one. The computed number of bytes may count one body too many.
+// before it begins the next one. The computed size of an argument struct may contain the fields of
+// one body too many.
 std::vector<SharedLaunches::Launch> SharedLaunches::divide() const {
   const size_t limit = target_ == Target::Cuda ? kMostArgumentBytes : SIZE_MAX;
   std::vector<Launch> launches;

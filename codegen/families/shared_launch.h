@@ -15,11 +15,11 @@ namespace heddle::codegen {
 // *body* is a function that computes parts. The argument struct of the kernel has these fields,
 // each aligned to 8 bytes:
 //   parts   an i64: the number of parts of the launch
-//   begin   an i64 per body: the number of the first part that the body computes
+//   begin   an i64 per body: the index of the first part that the body computes
 //   offset  an i64 per body: the byte of `table` at which the arguments of these parts begin
-//   first   an i32 per part: its first block (Cpp: tile). The next i32 is the number of all blocks.
+//   first   an i32 per part: its first block (Cpp: tile); then an i32: the number of all blocks
 //   table   the argument struct of each part
-// The parts are sorted by body. A block finds its part by a search in `first`.
+// The parts are sorted by body. A block searches `first` to find the part that it computes.
 struct SharedKernel {
   std::string entry;                // name of the entry point
   std::vector<std::string> bodies;  // names of the functions
@@ -48,8 +48,8 @@ class SharedLaunches {
   std::string bodyName() const { return entry_ + "_body_"; }
 
   // Adds a part. `text` is the function that computes the part. Operand i of the nest is operand
-  // operands[i] of the segment. `schedule` is the description of the part for users. `entry` is the
-  // number that the part gets as an entry of the kernel (StageLayout::Struct::entry).
+  // operands[i] of the segment. `schedule` is the description of the part for users. `entry`
+  // becomes StageLayout::Struct::entry of the part.
   void add(LoopNest nest, std::string text, std::string schedule, const std::vector<int>& operands,
            int32_t entry);
 
@@ -65,7 +65,7 @@ class SharedLaunches {
  private:
   struct Body {
     std::string text;
-    std::string schedule;                      // schedule of the first part
+    std::string schedule;                      // schedule of the body's first part
     std::vector<LaunchStage> parts;            // pointers and scalars name operands of the segment
     std::vector<StageLayout::Struct> structs;  // argument structs of the parts
   };
@@ -76,7 +76,7 @@ class SharedLaunches {
     size_t end;
   };
   using Launch = std::vector<Range>;
-  // A kernel and all launches of it. Launches with the same bodies have the same kernel.
+  // A kernel and all its launches. Launches with the same bodies have the same kernel.
   struct Kind {
     std::vector<size_t> bodies;
     std::vector<Launch> launches;

@@ -43,8 +43,7 @@ std::optional<size_t> otherAxis(const SpaceTensor& tensor, const Space& space, s
   return std::nullopt;
 }
 
-// Returns the axes of squares with the given Axes::column, or nullopt if squares do not suit this
-// axis.
+// Returns the axes with `column` as Axes::column, or nullopt if squares do not suit this axis.
 std::optional<Axes> axesFor(const Space& space, size_t column) {
   if (space.extents[column] < kShortestAxis) return std::nullopt;
   std::optional<size_t> row;
@@ -58,7 +57,7 @@ std::optional<Axes> axesFor(const Space& space, size_t column) {
     ++exchanged;
   }
   if (!row) return std::nullopt;
-  // Other tensors are read along `column`, so `column` must have the shorter of their two strides.
+  // If a tensor is not exchanged, `column` must have the shorter of its strides along both axes.
   const bool suits = std::ranges::all_of(space.tensors, [&](const SpaceTensor& tensor) {
     return tensor.strides[*row] <= 1 || tensor.strides[*row] >= tensor.strides[column];
   });
@@ -134,7 +133,7 @@ int32_t vectorFor(const Space& space) {
 
 // Returns the edge of the squares. Small squares are better if they would be clearly fuller than
 // large ones, or if there are so few large squares that multiprocessors would wait for the last
-// ones. In both cases, small squares took 0.7 to 0.75 of the time of large ones on an H200.
+// ones. In both cases, small squares took 0.7 to 0.75 times as long as large ones on an H200.
 int32_t edgeFor(const Space& space) {
   constexpr double kGain = 1.3;
   constexpr double kTinyWork = 256, kFewSquares = 4096;  // the speed of tiny work does not matter
@@ -221,8 +220,7 @@ class SquareWriter {
     return std::move(written.body);
   }
 
-  // Turns the stores to exchanged outputs into results of the map. Returns the statements that
-  // store the results.
+  // Turns stores to exchanged outputs into map results. Returns the statements that store these.
   std::vector<StoreExchanged> storesOf(MapTiles& map) {
     std::vector<StoreExchanged> exchanged;
     std::vector<Store> direct;

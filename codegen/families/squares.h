@@ -19,9 +19,9 @@ namespace heddle::codegen {
 //   exchange the elements through shared memory. In the same way, they exchange a square of results
 //   before they store it in an exchanged output.
 // - CPU: a thread transposes a square of an exchanged input into an array, computes the square row
-//   by row, and transposes results into exchanged outputs. It uses all elements of a cache line
-//   together. Cache lines of different rows often evict each other if the rows are far apart in
-//   memory. This costs little, because the thread rarely needs an evicted line again.
+//   by row, and transposes results into exchanged outputs. The thread uses all elements of a cache
+//   line together. Cache lines of different rows often evict each other if the rows are far apart
+//   in memory. This costs little, because the thread rarely needs an evicted line again.
 
 // The decisions about a kernel with squares, from which buildSquares() creates the program.
 struct SquarePlan {

@@ -19,9 +19,9 @@ class Divider {
 
   // Creates the segments of the reductions first. The segment of a reduction also computes the
   // values per row that depend on it, so that later sweeps need not compute them for each element.
-  // It stores the outputs among these values (computedWith()). Then come the segments of outputs
-  // along the row, and last the segments of all remaining outputs. No segment reads an input whose
-  // memory an earlier segment has overwritten.
+  // The segment stores the outputs among these values (computedWith()). Then come the segments of
+  // outputs along the row, and last the segments of all remaining outputs. No segment reads an
+  // input whose memory an earlier segment has overwritten.
   Sweeps run() {
     Sweeps sweeps;
     std::set<ValueId> stored;  // outputs of earlier segments
@@ -75,11 +75,12 @@ class Divider {
     return finished;
   }
 
-  // Returns which values the segment of the reductions `results` computes: the results, and each
-  // value per row that depends on them, but on no reduction of another segment whose result is not
-  // kept yet (SegmentParts::keep()). An output may have the memory of an input on which it depends.
-  // All values that depend on an input with one element per row which later segments read are
-  // therefore left to the last segments, where connected() puts them into one list.
+  // Returns which values the segment of the reductions `results` computes: the results, and values
+  // per row that depend on them. If such a value also depends on a reduction of another segment,
+  // the result of this reduction must already be kept (SegmentParts::keep()). Exception: if later
+  // segments read an input with one element per row, the last segments compute all values that
+  // depend on this input without a reduction in between, and connected() puts these values into one
+  // list. The reason is that one of them may be an output with the memory of the input.
   IdVector<ValueId, bool> computedWith(const std::vector<ValueId>& results) const {
     IdVector<ValueId, bool> left(segment_.values().size(), false);
     for (;;) {

@@ -67,7 +67,7 @@ struct Sweeps {
 
 // Divides a segment into sweeps. Each sweep becomes one or several segments. An output may have the
 // memory of an input, and no segment may read an input that an earlier segment has overwritten. A
-// segment therefore stores an output only if later segments do not read such an input.
+// segment therefore stores an output only if no later segment reads an input with the same memory.
 Sweeps divideIntoSweeps(const Fusion& segment, const Analysis& analysis,
                         const AxisExtents& extents);
 

@@ -16,7 +16,7 @@ int64_t floorPowerOfTwo(int64_t n) {
 // Returns the number of neighbouring elements that a thread loads or stores at once: 1 if some
 // tensor has a stride above 1 along the axis, or 16 if all elements have one byte. Otherwise, it is
 // the number of the largest elements that fit in 16 bytes, at most 8. Only tensors with stride 1
-// count here (`only_full`: only full ones). Vectors are not longer than the axis, if !any_extent.
+// count here (`only_full`: only full ones). If !any_extent, vectors are not longer than the axis.
 int32_t vectorWidth(const Space& space, size_t axis, bool only_full = false,
                     bool any_extent = false) {
   int64_t widest = 1;
@@ -79,9 +79,9 @@ constexpr int64_t kProcessors = 132;
 
 // Returns `lanes`, or fewer if rows (elements along `axis`) are unaligned or short. A thread
 // accesses the elements of an unaligned vector one by one or in pairs. With longer vectors, each
-// access of a warp covers more cache lines. On an H200, kernels of 2-byte elements took 0.69 to
-// 0.84 of the time with 4 lanes instead of 8. Kernels that also load an index per element, as for
-// take, took 0.77 to 1.00 of the time with 2 lanes instead of 4. Elements of 4 bytes were slower
+// access of a warp covers more cache lines. On an H200, kernels of 2-byte elements with 4 lanes
+// took 0.69 to 0.84 times as long as with 8. If they also loaded an index per element (take), they
+// took 0.77 to 1.00 times as long with 2 lanes as with 4. Kernels of 4-byte elements were slower
 // with fewer lanes.
 int32_t lanesOfRows(const Space& space, size_t axis, int32_t lanes) {
   const int64_t extent = space.extents[axis];
@@ -110,7 +110,7 @@ void scheduleCudaPointwise(const Space& space, Schedule& s) {
   s.block = 256;
   const int64_t bytes = hasLookups(space) ? kBytesInFlight : kPointwiseBytes;
   s.unroll = unrollFor(space, s.lanes, bytes);
-  // If lanesOfRows() has reduced the lanes, loading one item at once was as fast as loading
+  // If lanesOfRows() has reduced the lanes, loading one item at a time was as fast as loading
   // several. Exception: kernels with lookups (hasLookups()) load up to two.
   if (s.lanes < width) s.unroll = std::min(s.unroll, hasLookups(space) ? 2 : 1);
   int64_t items = keptItems(s, space);
@@ -168,8 +168,8 @@ void chooseReductionLanes(const Space& space, Schedule& s, bool may_split) {
   }
   s.unroll = std::min<int32_t>(unrollFor(space, s.lanes, kBytesInFlight) * 2, 8);
   if (!prefersOneLane(space, s, s.lanes)) return;
-  // The elements that a thread loads at once from all full tensors. On an H200, more were slower
-  // for elements of 2 bytes. Other tensors do not count, because most of their loads hit a cache.
+  // The elements that a thread loads at once from all full tensors. On an H200, larger numbers were
+  // slower for elements of 2 bytes. Other tensors do not count: most of their loads hit a cache.
   const int64_t loads = s.lanes > 4 ? 4 : narrowestInput(space) <= 2 ? 8 : 16;
   const auto isLoaded = [&](const SpaceTensor& t) { return !t.output && isFull(t, space); };
   const int64_t inputs = std::count_if(space.tensors.begin(), space.tensors.end(), isLoaded);
@@ -185,14 +185,14 @@ void scheduleCudaReduction(const Space& space, Schedule& s, bool may_split) {
   int64_t reduced = reducedItems(s, space);
   s.block = 256;
   if (s.kind == ScheduleKind::InnerReduction) {
-    // A row consists of the elements of one result. A block or half a block reduces it if it is
-    // long, or if it is not very short and there are few rows. Otherwise, up to a warp reduces it.
+    // A row consists of the elements of one result. If rows are long, or few and not very short, a
+    // block or half a block reduces each row. Otherwise, up to a warp does.
     bool wide = reduced > 32 * s.unroll * 4 || (kept < kProcessors * 8 && reduced > 64);
     s.reduce_threads = wide ? 256 : 32;
     while (s.reduce_threads > 1 && s.reduce_threads / 2 >= reduced) s.reduce_threads /= 2;
   } else {
     int64_t columns = columnsFor(kept);
-    // If the range may not be split, only blocks with fewer columns can give more blocks.
+    // If the range may not be split, there are more blocks only if each has fewer columns.
     while (!may_split && columns > kFewestColumns && kept / columns < kProcessors &&
            reduced >= 2 * s.block / columns) {
       columns /= 2;
@@ -241,7 +241,7 @@ void scheduleCpuReduction(const Space& space, Schedule& s, bool may_split) {
   int64_t reduced = reducedItems(s, space);
   int64_t all = kept * reduced * work;
   // A tile has about 64 Ki elements, or one item if an item has more. If there are fewer kept items
-  // than tiles and than 64, the reduction is split so that it has up to 64 tiles.
+  // than tiles, and fewer than 64, the reduction is split so that it has up to 64 tiles.
   constexpr int64_t kTileElements = 65536;
   int64_t tiles = std::max<int64_t>(1, all / kTileElements);
   if (may_split && kept < 64 && tiles > kept) {
@@ -357,7 +357,7 @@ void applyCpp(const KernelChoice* choice, const Space& space, Schedule& s) {
   if (s.kind != ScheduleKind::Pointwise) {
     s.lanes = static_cast<int32_t>(powerOf(choice, "lanes", kMostLanes, s.lanes));
   }
-  // In an outer reduction, each element of an item has an accumulator of its own.
+  // In an outer reduction, each element of an item has its own accumulator.
   const bool outer = s.kind == ScheduleKind::OuterReduction;
   s.chunk = outer ? std::min<int64_t>(s.lanes, extent) : numberOf(choice, "chunk", extent, s.chunk);
   s.items_per_tile = numberOf(choice, "items_per_tile", kMost, s.items_per_tile);

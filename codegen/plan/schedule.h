@@ -17,11 +17,11 @@ namespace heddle::codegen {
 //   Pointwise        a kernel without reductions; lanes run along the innermost kept axis
 //   InnerReduction   lanes run along the innermost reduced axis, which is usually contiguous
 //   OuterReduction   lanes run along the innermost kept axis, which is usually contiguous; each
-//                    lane has a result of its own
+//                    lane has its own result
 //
 // An *item* consists of `chunk` neighbouring elements along the lane axis, and of one element along
-// every other axis. Items are counted along the kept axes and along the reduced axes. For example,
-// each kept item of an InnerReduction is one index along every kept axis.
+// every other axis. Items along the kept axes and items along the reduced axes are counted
+// separately. For example, a kept item of an InnerReduction is one index along every kept axis.
 // - CUDA: chunk == lanes. A thread loads `unroll` items and then computes them one at a time. In a
 //   reduction, a block of `block` threads computes block / reduce_threads items of the kept axes,
 //   and reduce_threads threads share each of these items.
@@ -66,9 +66,8 @@ Schedule chooseSchedule(const Space& space, Target target, bool may_split);
 
 // Chooses the schedule of a pointwise part of a segment that shares a launch with other parts
 // (codegen/families/shared_launch.h). Parts of all sizes should share one kernel text. CUDA: the
-// schedule therefore depends on dtypes, strides, alignments and which extents are 1, but on no
-// other extents. Cpp: the members of the schedule that depend on extents are arguments of the
-// kernel.
+// schedule therefore depends on dtypes, strides and alignments, and on an extent only in whether it
+// is 1. Cpp: the members of the schedule that depend on extents are arguments of the kernel.
 Schedule chooseSharedSchedule(const Space& space, Target target);
 
 // Returns the parameters of a schedule as a choice of the family "loops".

@@ -13,8 +13,8 @@ struct Tensor {
   void* data = nullptr;  // the address must be a multiple of the size of an element
   TensorDesc desc;
   // Keeps the memory alive. Empty: the caller owns the memory. If a run stores an output in a
-  // tensor of the caller, the output has a new owner. It keeps the owner of the caller's tensor
-  // alive, and heddle finds through it the run that has written the memory.
+  // tensor of the caller, the output has a new owner. The new owner keeps the owner of the caller's
+  // tensor alive. It also lets heddle find the run that has written the memory.
   std::shared_ptr<void> owner;
   // true: `data` is in host memory. This is allowed only for inputs without axes. run() reads the
   // single element before it returns, also on a CPU device.

@@ -16,8 +16,9 @@ struct DLManagedTensorVersioned;
 // Elements: all dtypes of heddle, with one lane (DLDataType::lanes). F8E4M3 is float8_e4m3fn of
 //           DLPack.
 // Devices:  a CPU device accepts memory of the CPU and pinned memory. A CUDA device accepts memory
-//           of its own GPU and CUDA managed memory. A null device accepts the same memory as a CPU
-//           device. toDLPack() and toDLPackVersioned() throw for a null device.
+//           of its own GPU and CUDA managed memory. A null device (makeNullDevice() in
+//           host/device/null/null_device.h) accepts the same memory as a CPU device. toDLPack() and
+//           toDLPackVersioned() throw for a null device.
 // Threads:  all functions are thread-safe. Any thread may release a tensor or call a deleter.
 // Errors:   UserError, which states what was found and what was expected. Its code is Type for a
 //           dtype, ShapeMismatch for sizes or strides, Unsupported for a device or a version, and
@@ -39,10 +40,10 @@ enum class DLPackAccess : uint8_t { ReadWrite, ReadOnly };
 //            stream of the run (RunOptions::stream). In Python, call `tensor.__dlpack__(stream=s)`
 //            with the handle of this stream as an integer. In heddle and in DLPack, the handle 1
 //            means CUDA's default stream.
-// Result:    has the sizes, strides and address of the managed tensor. Exception: if the tensor has
-//            no elements, it gets dense strides, and so does an axis of one element with a negative
-//            stride. TensorDesc::global equals TensorDesc::sizes. For a block of a sharded tensor,
-//            the caller sets `global` to the unsharded sizes.
+// Result:    has the sizes, strides and address of the managed tensor. There are two exceptions: a
+//            tensor without elements gets dense strides, and an axis of one element whose stride is
+//            negative gets its dense stride. TensorDesc::global equals TensorDesc::sizes. For a
+//            block of a sharded tensor, the caller sets `global` to the unsharded sizes.
 // Read-only: a tensor with the flag READ_ONLY requires `access` ReadOnly. With ReadOnly, the caller
 //            promises that no run writes the tensor: it is neither donated (RunOptions::donated)
 //            nor preallocated (RunOptions::preallocated), and the program stores no output in it.

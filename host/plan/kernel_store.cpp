@@ -122,7 +122,7 @@ KernelStore::Prepared KernelStore::prepare(const std::vector<const codegen::Kern
     prepared.bytes = -bytes_.total();
     counts_.texts += static_cast<int64_t>(plans.size());
     for (auto& [text, source] : sources) {
-      // Another thread may have added the source meanwhile, or unloaded it.
+      // Another thread may have added a source with this text meanwhile.
       const auto [entry, is_new] = sources_.try_emplace(std::string(text), source);
       source = entry->second;
       source->last_use = ++uses_;

@@ -83,10 +83,10 @@ class SplitCall {
     }
   }
 
-  // Adds to the new fusion all expressions of the call whose operands exist there. Call this
-  // function once for each expression of the call, at the position of this expression in the old
-  // fusion. The result of the expression then exists after this position, because all values on
-  // which it depends exist.
+  // Adds to the new fusion each expression of the library call for which all operands exist there.
+  // Call this function once for each expression of the call, at the position of this expression in
+  // the old fusion. The result of the expression then exists after this position, because all
+  // values on which it depends exist.
   void addReady(FusionRewriter& rewriter) {
     const Fusion& inner = segmented_.fusion;
     for (size_t i = 0; i < inner.inputs().size(); ++i) {
@@ -147,7 +147,7 @@ class SplitCall {
   const SegmentedFusion segmented_;  // segments of the call's ops
   IdVector<ValueId, ValueId> now_;   // value of segmented_ -> value of the new fusion
   Names named_;                      // the results of the call's ops, in the old fusion
-  Names constants_;                  // the constants that these ops read, in the old fusion
+  Names constants_;                  // operands from outside of the call, in the old fusion
 };
 
 class CallSplitter {
@@ -193,8 +193,9 @@ class CallSplitter {
   }
 
  private:
-  // Removes the forward from a backward (Attention::forward). The backward then computes the
-  // results of the forward again. For a forward attention, does nothing.
+  // Clears Attention::forward of a backward, so that the backward does not read results of its
+  // forward. The backward then computes the results of the forward again. For a forward attention,
+  // does nothing.
   void forgetForward(Group& group) const {
     const ValueId forward = std::exchange(group.attention->forward, kNoValue);
     const bool is_read = std::ranges::any_of(group.exprs, [&](ExprId id) {

@@ -67,7 +67,7 @@ class CppBundleEmitter {
 
   void openLanes() {
     // The loop has no dependences between lanes: no two lanes write the same element, and if an
-    // output is stored in an input, only the lane that writes an element reads it.
+    // output has the memory of an input, only the lane that writes an element reads it.
     out_.line("#pragma GCC ivdep");
     out_.open("for (Index i = 0; i < count; ++i) {");
   }

@@ -55,7 +55,7 @@ void CudaTileEmitter::openItem() {
 }
 
 // Writes the code of the items of one sweep. The code fetches the results of earlier sweeps, and
-// computes again the tiles per row of earlier sweeps.
+// computes again the tiles per row that these sweeps computed.
 void CudaTileEmitter::writeSweep(int sweep) {
   is_last_sweep_ = sweep + 1 == layout_.divided.sweeps;
   out_.open(fmt::format("if (sweep == {}) {{", sweep));
@@ -110,8 +110,8 @@ void CudaTileEmitter::loadEarly(const LoadTile& load) {
 }
 
 // Writes the loads of all vectors of a thread in one iteration of the loop of a sweep
-// (LoopOverRow). If loadEarly() has written the loads of the first iteration, the text skips them
-// there.
+// (LoopOverRow). If loadEarly() has already written the loads of the first iteration, this
+// iteration skips them.
 void CudaTileEmitter::loadTogether(const std::vector<LoadTile>& loads) {
   for (const LoadTile& load : loads) {
     if (!early_.contains(load.tile)) {

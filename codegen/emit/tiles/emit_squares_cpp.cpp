@@ -137,7 +137,7 @@ class CppSquareEmitter {
     out_.line("const Index end = count;");
     streamed.open(out_);
     // The loop has no dependences between lanes: no two lanes write the same element, and if an
-    // output is stored in an input, only the lane that writes an element reads it.
+    // output has the memory of an input, only the lane that writes an element reads it.
     out_.line("#pragma GCC ivdep");
     out_.open("for (Index i = 0; i < count; ++i) {");
     writeStates(out_, map.body, "b");

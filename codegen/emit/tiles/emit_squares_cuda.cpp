@@ -197,7 +197,8 @@ class SquareEmitter {
   }
 
   // Finishes the exchanges first, because a barrier must precede the reads of exchanged tiles. The
-  // lanes write the elements to store to arrays `out`, so that one instruction can store a vector.
+  // text collects the results of a vector's lanes in arrays `out`, so that one instruction can
+  // store a vector.
   void write(const MapTiles& map) {
     finishExchanges();
     for (const MapTiles::Result& result : map.results) declareWords(result.tile);

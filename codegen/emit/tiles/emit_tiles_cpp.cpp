@@ -14,7 +14,7 @@ namespace {
 
 // The smallest extent of the lane axis for which prefetches save time.
 constexpr int kLeastPrefetchedRow = 64;
-// The number of elements of a block. A map prefetches once per block.
+// A map processes an item in blocks of this many elements, and prefetches once per block.
 constexpr int kBlockElements = StreamedStores::kBlockElements;
 
 class CppTileEmitter {
@@ -38,7 +38,7 @@ class CppTileEmitter {
     writeCoordinates(out_, frame_.kept);
     const std::vector<Statement>& statements = program_.statements;
     for (size_t i = 0; i < statements.size(); ++i) {
-      // A map along the row shares its loop with a reduction directly after it. No other pair does.
+      // Only a map along the row and a reduction directly after it share a loop.
       const auto* map = std::get_if<MapTiles>(&statements[i]);
       const bool is_last = i + 1 == statements.size();
       const auto* reduce = is_last ? nullptr : std::get_if<ReduceTiles>(&statements[i + 1]);
@@ -58,7 +58,7 @@ class CppTileEmitter {
 
  private:
   // Opens the loop over the tiles of the grid (LaunchStage). Each of these tiles has its own sums
-  // of columns in memory, which the text sets to their identities.
+  // of columns in memory. The text sets each sum to the identity of its reduction.
   void openTile() {
     out_.open("for (Index split = tile_begin; split < tile_end; ++split) {");
     for (const ColumnSums& column : program_.columns) {
@@ -187,12 +187,12 @@ class CppTileEmitter {
 
   void openLanes(const char* index, const char* begin, const std::string& end) {
     // The loop has no dependences between lanes: no two lanes write the same element, and if an
-    // output is stored in an input, only the lane that writes an element reads it.
+    // output has the memory of an input, only the lane that writes an element reads it.
     out_.line("#pragma GCC ivdep");
     out_.open(fmt::format("for (Index {0} = {1}; {0} < {2}; ++{0}) {{", index, begin, end));
   }
 
-  // Returns whether lanes are neighbours, and the tensor is not broadcast along the kept axes.
+  // Returns whether lanes are neighbours, and the tensor changes along a kept axis.
   static bool hasRows(const Access& access) {
     return access.lane == LaneStride::One && access.kept_offset.kind() != IndexExpr::Kind::Constant;
   }

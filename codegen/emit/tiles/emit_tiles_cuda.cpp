@@ -7,10 +7,10 @@
 
 namespace heddle::codegen {
 
-// Writes the shift of the row: the number of elements between the aligned address before the row
-// and the row (RowLayout::shifted). All vectorized accesses use the shift of the first vectorized
-// tensor that changes along a kept axis. If the row of another tensor has another shift, the kernel
-// accesses this row element by element.
+// Writes the shift of the row (RowLayout::shifted): the number of elements that lie between the
+// last aligned address at or before the row and the first element of the row. All vectorized
+// accesses use the shift of the first vectorized tensor that changes along a kept axis. If the row
+// of another tensor has another shift, the kernel accesses this row element by element.
 void CudaTileEmitter::writeShift() {
   std::string shift;
   for (const Access& access : frame_.accesses) {
@@ -31,8 +31,8 @@ void CudaTileEmitter::writeShift() {
 
 // Returns the arguments of __launch_bounds__. The grid of a program with columns assumes that
 // `column_threads` threads run on each multiprocessor at the same time. The second argument makes
-// the compiler use few enough registers for this. The same holds for divided rows and
-// kDividedThreads.
+// the compiler use few enough registers for this. For divided rows, kDividedThreads replaces
+// `column_threads`.
 std::string CudaTileEmitter::launchBounds() const {
   const int32_t block = layout_.rows * layout_.threads;
   if (isDivided()) return fmt::format("{}, {}", block, kDividedThreads / block);
@@ -121,8 +121,8 @@ void CudaTileEmitter::forColumns(const std::string& statement) {
 
 // Returns whether a barrier must follow each row, because the next row uses the same shared memory
 // for the parts of accumulators. With several CombineParts per row, this barrier is not needed:
-// each CombineParts has its own memory and its own barrier, so a barrier of another one lies
-// between the reads of this memory and the next stores to it.
+// each CombineParts has its own memory and its own barrier, so between the reads of this memory and
+// the next stores to it there is a barrier of another CombineParts.
 bool CudaTileEmitter::needsBarrierAfterRow() const {
   const auto& all = program_.statements;
   const auto combines = std::count_if(all.begin(), all.end(), [](const Statement& statement) {
@@ -209,7 +209,7 @@ void CudaTileEmitter::write(const ReduceTiles& reduce) {
 }
 
 // Writes the loop over the lanes of a vector. The loop collects the elements of joint reductions in
-// an array, because hd::addSome() adds them together.
+// an array, because hd::addSome() adds all of them in one call.
 void CudaTileEmitter::reduceLanes(const ReduceTiles& reduce) {
   const std::string prefix = nextPrefix();
   const bool some = !layout_.exact;
@@ -285,10 +285,10 @@ void CudaTileEmitter::writeRowMap(const MapTiles& map) {
   out_.close();
 }
 
-// Writes a loop over the vectors of a thread, and in it a loop over lanes. The lanes write the
-// elements to store to an array `out`, so that one instruction can store the vector. If rows are
-// divided, all loads precede the first store. A thread then begins several loads before it waits
-// for the first one.
+// Writes a loop over the vectors of a thread, and in it a loop over lanes. The loop over lanes
+// collects their results in an array `out`, so that one instruction can store the vector. If rows
+// are divided, all loads precede the first store. A thread then begins several loads before it
+// waits for the first one.
 void CudaTileEmitter::writeElementMap(const MapTiles& map) {
   for (const MapTiles::Result& result : map.results) declareTile(result.tile, layout_.registers);
   if (!isDivided()) return writeVectors(map.loads, map.body, [&] { mapLanes(map); });

@@ -15,17 +15,18 @@ namespace heddle {
 //    observes the layouts of each run. In a job of several ranks, the passes see only the layouts
 //    that the text of the fusion states, because all ranks must have the same program.
 //  - A value keeps a required or needed order, and a hint that an earlier pass or the text of the
-//    fusion gives. A `set` without an order follows its operand only if the two already are the
-//    same data (ReshardStep::Kind::Same). The result of every other `set` without an order is
-//    row-major.
+//    fusion gives. The result of a `set` (an op that changes only the sharding or the layout) may
+//    have no such order. It then follows the operand only if it is another name for the same data
+//    (ReshardStep::Kind::Same). Otherwise the result is row-major.
 //  - A required order has the same effect on results as the order of an input. A needed order or an
 //    earlier hint has no such effect: followOrders has already decided which results follow it.
 //  - If the op or a reader of the result would need a copy for the hinted order (OrderRefusals in
 //    ir/passes/orders/order_refusals.h), the result stays row-major. Readers of the result then
 //    follow the row-major order.
 //  - Permutes, slices and reshapes that are views get no hint: their operand determines their
-//    order. Their readers are asked when the pass chooses the order of the value that they view.
-//    The result of every other reshape is row-major.
+//    order. When the pass chooses an order for the value in whose memory such a view lies, it also
+//    checks whether the readers of the view accept this order. The result of every other reshape is
+//    row-major.
 //  - Notes say where each hint comes from, and why an op refused a hint (order_notes.h).
 //
 // The pass runs after insertResharding and followOrders, which serve collectives, and before
