@@ -112,7 +112,9 @@ void addChoices(CLI::App& command, Options& o) {
                   "how to choose the candidate of each kernel. off: the first candidate. auto: the "
                   "stored choice; if there is none and the time model expects different times, "
                   "measure the candidates before the run and use the fastest. full: measure the "
-                  "candidates of all kernels. Under mpirun of Open MPI, write --tune=auto as one "
+                  "candidates of all kernels. With several ranks, auto and full also measure how "
+                  "communication should overlap computation. Under mpirun of Open MPI, write "
+                  "--tune=auto as one "
                   "word")
       ->check(CLI::IsMember({"off", "auto", "full"}));
   command.add_option("--choices", o.choices,
