@@ -150,20 +150,31 @@ struct ImageCache::Impl {
   }
 
   // Drops the least recently used images until the rest fits. Keeps images that callers hold,
-  // because dropping them would free no memory. Several sources may share an image.
+  // because dropping them would free no memory. Several sources may share an image: it is dropped
+  // for all of them together, because its memory is freed only then.
   void dropOldest() {
     if (bytes.total() <= most_bytes) return;
-    std::vector<std::pair<int64_t, const std::string*>> unused;
+    struct Unused {
+      int64_t last_use = 0;  // of the source that used the image last
+      std::vector<const std::string*> texts;
+    };
+    std::map<const KernelImage*, Unused> unused;
     for (const auto& [text, held] : images) {
       if (!held.image || held.image.use_count() > bytes.users(held.image)) continue;
-      unused.push_back({held.last_use, &text});
+      Unused& found = unused[held.image.get()];
+      found.last_use = std::max(found.last_use, held.last_use);
+      found.texts.push_back(&text);
     }
-    std::sort(unused.begin(), unused.end());
-    for (const auto& [last_use, text] : unused) {
+    std::vector<Unused> oldest_first;
+    for (auto& [image, each] : unused) oldest_first.push_back(std::move(each));
+    std::ranges::sort(oldest_first, {}, &Unused::last_use);
+    for (const Unused& each : oldest_first) {
       if (bytes.total() <= most_bytes) return;
-      const auto oldest = images.find(*text);
-      bytes.remove(oldest->second.image, oldest->first);
-      images.erase(oldest);
+      for (const std::string* text : each.texts) {
+        const auto found = images.find(*text);
+        bytes.remove(found->second.image, found->first);
+        images.erase(found);
+      }
     }
   }
 

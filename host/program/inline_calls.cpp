@@ -156,9 +156,9 @@ class Inliner {
   }
 
   // Maps the symbols of the callee. A symbol gets its value from the first input axis whose extent
-  // is exactly this symbol, or else its default. For each other axis of an input, the result has a
-  // guard that compares the extents of the callee and the caller. bindScalars() then sets the
-  // symbols of inputs (`%n`). Each loop index of the callee gets a new name.
+  // is exactly this symbol, or else its default. bindScalars() maps the symbols of inputs (`%n`)
+  // instead. For each other axis of an input, the result has a guard that compares the extents of
+  // the callee and the caller. Each loop index of the callee gets a new name.
   std::vector<SizeGuard> bindSymbols(const Program& callee, const Call& call) {
     symbols_.clear();
     for (const auto& [symbol, value] : callee.size_defaults) symbols_[symbol] = Size(value);
@@ -175,7 +175,8 @@ class Inliner {
       for (size_t axis = 0; axis < inner.tensor.rank(); ++axis) {
         const Size& from = outer.tensor.domain[axis].extent;
         const Size& to = inner.tensor.domain[axis].extent;
-        if (to.kind() == Size::Kind::Symbol && bound.insert(to.symbolName()).second) {
+        const bool is_name = to.kind() == Size::Kind::Symbol && !isScalarValue(to);
+        if (is_name && bound.insert(to.symbolName()).second) {
           symbols_[to.symbolName()] = from;
         } else {
           checks.push_back({to, from,

@@ -137,7 +137,8 @@ struct Completion {
   // Does the work of done(), but does not ask the device whether `event` has happened. Requires
   // that it has happened.
   void setDone();
-  // Blocks the host until the run has completed, releases `owners`, then calls rethrow().
+  // Blocks the host until the run has completed, releases `owners`, then calls rethrow(). If the
+  // OwnerReaper is already releasing `owners`, does not wait for it.
   void wait();
   // Blocks the host until the run has completed. Stores a failure in `errors`, but does not throw
   // it. Does not release `owners`.

@@ -20,21 +20,28 @@ constexpr std::chrono::milliseconds kInterval{2};
 }  // namespace
 
 struct OwnerReaper::State {
-  std::mutex mutex;  // guards all members except `owners`
+  std::mutex mutex;  // guards all members except `ended` and `owners`
   std::condition_variable changed;
   std::vector<RunStatePool*> pools;
   RunStatePool* current = nullptr;  // the pool that the thread is calling
   bool stop = false;
   std::thread thread;
-  // The owners that the thread is releasing. Only the thread accesses this list, without the mutex.
+  // The runs whose owners the thread releases, and the owners of the run before them. Only the
+  // thread accesses these two lists, without the mutex.
+  EndedRuns ended;
   std::vector<std::shared_ptr<void>> owners;
 
-  // Releases the owners one by one. A release may call this function again.
-  void releaseOwners() noexcept {
-    while (!owners.empty()) {
-      const std::shared_ptr<void> owner = std::move(owners.back());
-      owners.pop_back();
-    }
+  // Releases all runs and owners. Each run is released before its owners: the release of an owner
+  // may destroy the Executable, and then the device, which a run needs. It may also call this
+  // function again. Runs whose turn has not come keep their owners, so that Outputs::wait() can
+  // release them.
+  void releaseAll() noexcept {
+    do {
+      while (!owners.empty()) {
+        const std::shared_ptr<void> owner = std::move(owners.back());
+        owners.pop_back();
+      }
+    } while (ended.removeFirst(owners));
   }
 };
 
@@ -70,13 +77,13 @@ void OwnerReaper::serve(RunStatePool& pool) noexcept {
   state_->changed.notify_all();
 }
 
-// If the thread itself calls forget(), it is releasing an owner. It then releases all other owners
-// first, because the caller may destroy the device afterwards, which the owners may need.
+// If the thread itself calls forget(), it is releasing an owner. It then releases all other runs
+// and owners first, because the caller may destroy the device afterwards, which they may need.
 void OwnerReaper::forget(const RunStatePool& pool) noexcept {
   std::unique_lock lock(state_->mutex);
   if (state_->thread.get_id() == std::this_thread::get_id()) {
     lock.unlock();
-    state_->releaseOwners();
+    state_->releaseAll();
     lock.lock();
   } else {
     state_->changed.wait(lock, [&] { return state_->current != &pool; });
@@ -98,12 +105,8 @@ void OwnerReaper::poll(State& state) {
       state.pools.erase(state.pools.begin());
       state.current = pool;
       lock.unlock();
-      EndedRuns ended;
-      const bool has_more = pool->takeEnded(ended);
-      // The runs are released before their owners. The release of an owner may therefore destroy
-      // the Executable, and then the device, while this thread holds no other part of them.
-      ended.releaseAllBut(state.owners);
-      state.releaseOwners();
+      const bool has_more = pool->takeEnded(state.ended);
+      state.releaseAll();
       lock.lock();
       // If an owner has destroyed the pool, forget() has reset `current`.
       if (has_more && state.current == pool) state.pools.push_back(pool);

@@ -97,11 +97,12 @@ void EndedRuns::release() noexcept {
   }
 }
 
-void EndedRuns::releaseAllBut(std::vector<std::shared_ptr<void>>& owners) noexcept {
-  for (Completion* run = first(); run != nullptr; run = run->next_ended.get()) {
-    run->owners.moveTo(owners);
-  }
-  release();
+bool EndedRuns::removeFirst(std::vector<std::shared_ptr<void>>& owners) noexcept {
+  if (!first_) return false;
+  first_->owners.moveTo(owners);
+  const std::shared_ptr<Completion> last = std::move(first_);
+  first_ = std::move(last->next_ended);
+  return true;
 }
 
 void RunStatePool::giveBack(RunState& state, EndedRuns& ended) {

@@ -81,8 +81,9 @@ class EndedRuns {
     first_ = std::move(run);
   }
   void release() noexcept;
-  // Empties the list. Moves the owners that the runs keep to the end of `owners`.
-  void releaseAllBut(std::vector<std::shared_ptr<void>>& owners) noexcept;
+  // Removes the first run. Moves the owners that it keeps to the end of `owners`. Returns false if
+  // the list is empty.
+  bool removeFirst(std::vector<std::shared_ptr<void>>& owners) noexcept;
   // Returns the first run of the list. Completion::next_ended points to the next one.
   Completion* first() const { return first_.get(); }
 

@@ -133,21 +133,31 @@ Term headsOfRows(Term x, const Heads& heads) {
   return heads.shared ? regrouped(x, heads.of_q, heads.rows) : x;
 }
 
-// Reduces the gradient of a broadcast operand to the sizes of the operand. The function sums over
-// the axes that the operand lacks, and over the axes along which the operand has extent 1. Throws
-// UserError if only the run decides whether an axis of the operand has extent 1.
-Term summedTo(Term grad, const TensorView& operand, const char* op_name, const std::string& name) {
-  const size_t added = grad.rank() - operand.rank();
+// Throws UserError if only the run decides whether an axis of an operand has extent 1 and is
+// broadcast to `wanted` elements. Its gradient would need a sum only in some runs.
+void requireKnownBroadcast(FusionBuilder& b, const char* op_name, ValueId id,
+                           const IterDomain& axis, const Size& wanted) {
+  const std::string size = axis.extent.str();
+  HEDDLE_USER_CHECK(
+      axis.kind != IterKind::Symbolic || axis.extent == wanted,
+      "{}: the size {}? of {} may be 1, but the gradient has {}; declare {} without ?",
+      b.where(op_name), size, b.typeOf(id), wanted.str(), size);
+}
+
+// Reduces the gradient of the operand `id` to the type of this operand, or to a reshape of it. Sums
+// over the axes that the operand lacks, and over the axes along which the operand has extent 1.
+// `rigid` is the number of last axes that no other operand stretches.
+Term summedTo(Term grad, const TensorView& type, size_t rigid, const char* op_name, ValueId id) {
+  const size_t added = grad.rank() - type.rank();
   const Axes leading = rowMajor(added);
   Axes stretched;
-  for (size_t i = 0; i < operand.rank(); ++i) {
-    const Size& own = operand.domain[i].extent;
-    const Size& wanted = grad.extent(added + i);
-    HEDDLE_USER_CHECK(
-        operand.domain[i].kind != IterKind::Symbolic || own == wanted,
-        "{}: the size {}? of {} may be 1, but the gradient has {}; declare {} without ?",
-        grad.b->where(op_name), own.str(), name, wanted.str(), own.str());
-    if (own.isConstant(1) && !wanted.isConstant(1)) stretched.push_back(static_cast<int64_t>(i));
+  for (size_t i = 0; i < type.rank(); ++i) {
+    const IterDomain& own = type.domain[i];
+    const Size wanted = grad.extent(added + i);
+    if (i + rigid < type.rank()) requireKnownBroadcast(*grad.b, op_name, id, own, wanted);
+    if (own.extent.isConstant(1) && !wanted.isConstant(1)) {
+      stretched.push_back(static_cast<int64_t>(i));
+    }
   }
   if (!leading.empty()) grad = composite::sum(grad, leading, false);
   return stretched.empty() ? grad : composite::sum(grad, stretched);
@@ -296,10 +306,15 @@ AttentionGrads attentionBackward(FusionBuilder& b, ValueId dy, ValueId q, ValueI
   const Term dscores = (weighted - probabilities * total) * s.scale;
   const Term dq = headsOfRows(product(dscores, s.k), s.heads);
   const Term dk = product(transposed(dscores), s.q);
-  const auto summed = [&](Term term, const TensorView& operand, ValueId id) {
-    return composite::cast(summedTo(term, operand, op_name, b.typeOf(id)), s.dtype).id;
+  // A mask may stretch the rows of q. Nothing stretches the last axes otherwise, or heads that k
+  // and v share.
+  const IterDomain& rows = type_q.domain[type_q.rank() - 2];
+  requireKnownBroadcast(b, op_name, q, rows, s.probabilities.extent(s.probabilities.rank() - 2));
+  const size_t rigid = s.heads.shared ? 3 : 2;
+  const auto summed = [&](Term term, const TensorView& type, ValueId id) {
+    return composite::cast(summedTo(term, type, rigid, op_name, id), s.dtype).id;
   };
-  const ValueId of_q = result(summedTo(dq, type_q, op_name, b.typeOf(q)), s.dtype);
+  const ValueId of_q = result(summedTo(dq, type_q, rigid, op_name, q), s.dtype);
   const ValueId of_k = summed(dk, s.k.tensor(), k);
   return {of_q, of_k, summed(dv, s.v.tensor(), v)};
 }

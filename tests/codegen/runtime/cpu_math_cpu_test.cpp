@@ -1,5 +1,8 @@
 #include <cmath>
 #include <iterator>
+#include <limits>
+#include <utility>
+#include <vector>
 
 #include "tests/codegen/kernel_runner.h"
 #include "tests/erfinv_values.h"
@@ -25,6 +28,33 @@ TEST(CpuMath, ErfinvIsExactNearOne) {
   for (int64_t i = 0; i < kCount; ++i) {
     const auto& [exponent, exact] = kErfinvNearOne[i];
     EXPECT_NEAR(out.at({i}), exact, 2 * 0x1p-52 * exact) << "1 - 2^" << exponent;
+  }
+}
+
+TEST(CpuMath, ErfinvIsDefinedUpToOne) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<std::pair<double, double>> cases = {
+      {1, kInf}, {-1, -kInf}, {0, 0}, {1.5, kNan}, {kNan, kNan}, {-0.5, -0.4769362762044699}};
+  for (const DType dtype : {DType::F32, DType::F64}) {
+    FusionBuilder b("erfinv");
+    b.output(b.pointwise("erfinv", {b.input("x", dtype, symbols("n"))}));
+    const auto count = static_cast<int64_t>(cases.size());
+    Buffer in(dtype, {count});
+    Buffer out(dtype, {count});
+    for (int64_t i = 0; i < count; ++i) in.set({i}, cases[static_cast<size_t>(i)].first);
+    CpuKernels::shared().run(std::move(b).build(), {&in}, {&out});
+    for (int64_t i = 0; i < count; ++i) {
+      const auto& [x, exact] = cases[static_cast<size_t>(i)];
+      const double got = out.at({i});
+      if (std::isnan(exact)) {
+        EXPECT_TRUE(std::isnan(got)) << x;
+      } else if (std::isinf(exact)) {
+        EXPECT_EQ(got, exact) << x;
+      } else {
+        EXPECT_NEAR(got, exact, dtype == DType::F32 ? 1e-7 : 1e-15) << x;
+      }
+    }
   }
 }
 

@@ -274,14 +274,17 @@ TEST_F(CompletionCpu, InputsAreReleasedWithoutAWait) {
 }
 
 // An owner may destroy the Executable whose run kept it.
-// The deleter of an owner destroys the Executable. When the destructor has returned, nothing of the
-// Executable is left that needs the device, and the owners of the other runs have been released.
+// The deleter of an owner destroys the Executable, on the thread that releases owners. When the
+// destructor has returned, nothing of the Executable is left that needs the device, and the owners
+// of the other runs have been released.
 TEST_F(CompletionCpu, OwnerMayDestroyTheExecutable) {
   auto executable = std::make_unique<Executable>(programOf(kCheckedCopy), context);
   const std::weak_ptr<RunResources> resources = ExecutableParts::resourcesOf(*executable);
+  std::atomic<bool> inputs_are_gone{false};
   std::atomic<int> released{0};
   std::atomic<int> released_before{-1};
   std::atomic<bool> is_gone{false};
+  std::thread::id releases;
   {
     Executable* const target = executable.get();
     std::vector<Tensor> inputs(3, good);
@@ -291,12 +294,23 @@ TEST_F(CompletionCpu, OwnerMayDestroyTheExecutable) {
     inputs[1].owner = std::shared_ptr<void>(
         good.data, [&, kept = std::shared_ptr<Executable>(std::move(executable))](void*) mutable {
           kept.reset();
+          releases = std::this_thread::get_id();
           is_gone = resources.expired();
           released_before = released.load();
         });
-    for (const Tensor& x : inputs) target->run({x});
+    const Stream stream = device->createStream();
+    RunOptions options;
+    options.stream = stream;
+    ErrorSink errors;
+    device->hostTask([&] { EXPECT_TRUE(becomesTrue([&] { return inputs_are_gone.load(); })); },
+                     stream, {&errors, -1});
+    for (const Tensor& x : inputs) target->run({x}, options);
+    inputs.clear();
+    inputs_are_gone = true;
+    EXPECT_TRUE(becomesTrue([&] { return released_before >= 0; }));
+    device->destroyStream(stream);
   }
-  EXPECT_TRUE(becomesTrue([&] { return released_before >= 0; }));
+  EXPECT_NE(releases, std::this_thread::get_id());
   EXPECT_TRUE(is_gone);
   EXPECT_EQ(released_before, 2);
 }
