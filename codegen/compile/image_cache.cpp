@@ -134,8 +134,11 @@ struct ImageCache::Impl {
       w.mine = false;
       if (!w.image || !hold(w)) images.erase(w.key.text);
     }
-    dropOldest();
     finished.notify_all();
+    try {
+      dropOldest();
+    } catch (const std::bad_alloc&) {  // the images stay in memory
+    }
   }
 
   // Stores the image of a claimed source in `images`. Returns false if there is no memory left.

@@ -18,12 +18,16 @@ std::string modelOf(const Device& device) {
 
 }  // namespace
 
+std::string identityOf(const Device& device) {
+  const codegen::KernelCompiler* const compiler = device.compiler();
+  return fmt::format("{}\n{}\n{}\n", modelOf(device), device.driver(),
+                     compiler == nullptr ? "" : compiler->identity());
+}
+
 std::string choiceKey(const std::vector<codegen::Candidate>& all,
                       const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs,
                       const Device& device) {
-  const codegen::KernelCompiler* const compiler = device.compiler();
-  std::string text = fmt::format("{}\n{}\n{}\n{}\n", kVersion, modelOf(device), device.driver(),
-                                 compiler == nullptr ? "" : compiler->identity());
+  std::string text = fmt::format("{}\n{}", kVersion, identityOf(device));
   for (const auto* descs : {&inputs, &outputs}) {
     for (const TensorDesc& desc : *descs) {
       text += fmt::format("{}{}{}\n", name(desc.dtype), str(desc.sizes), str(desc.strides));

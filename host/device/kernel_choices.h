@@ -18,6 +18,10 @@ struct KernelChoices {
   bool only = false;                          // true: a kernel without a choice is an error
 };
 
+// Returns a text of three lines with the model and the driver of the device, and its compiler.
+// Equal GPUs of one machine have equal texts.
+std::string identityOf(const Device& device);
+
 // Returns the key under which the choice for a kernel is stored. `all` contains all candidates of
 // the kernel. The key is a SHA-256 hash of
 // - the parameters and sources of the candidates,

@@ -99,9 +99,11 @@ void EndedRuns::release() noexcept {
 
 bool EndedRuns::removeFirst(std::vector<std::shared_ptr<void>>& owners) noexcept {
   if (!first_) return false;
-  first_->owners.moveTo(owners);
-  const std::shared_ptr<Completion> last = std::move(first_);
-  first_ = std::move(last->next_ended);
+  // The run leaves the list first, because moveTo() may release owners, which may call this
+  // function again.
+  const std::shared_ptr<Completion> run = std::move(first_);
+  first_ = std::move(run->next_ended);
+  run->owners.moveTo(owners);
   return true;
 }
 

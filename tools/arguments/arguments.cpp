@@ -38,7 +38,8 @@ void addCompilation(CLI::App& app, Options& o) {
          "the collectives next to them into chunks if the cost model expects a gain; or the "
          "number of chunks")
       ->check(CLI::IsMember({"off", "auto"}) |
-              CLI::Range(int64_t{1}, host::PassOptions::kMostChunks));
+              CLI::Range(int64_t{1}, host::PassOptions::kMostChunks))
+      ->each([&o](const std::string&) { o.overlap_given = true; });
 }
 
 void addSource(CLI::App& app, Options& o) {

@@ -36,6 +36,7 @@ struct Options {
   bool json = false;               // run, bench: print one JSON object
   bool verify = true;              // verify the compiled host program
   std::string overlap = "auto";    // off, auto or a number of chunks
+  bool overlap_given = false;      // true: the user has given --overlap
   std::vector<std::string> skip;   // names of passes to skip
   std::vector<std::string> force;  // candidates of kernels, such as k3=2
   bool verify_each = false;        // verify after every pass

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <new>
@@ -192,9 +193,10 @@ Job prepareJob(const Options& options, int ranks, comm::World& world) {
   if (!job.reference_file.empty()) {
     job.reference = readReference(job.reference_file, job.program, job.inputs, ranks);
   }
-  // A fault names an instruction of one program, so a job with a fault does not choose another one.
-  const bool chooses =
-      options.tune != "off" && options.overlap == "auto" && ranks > 1 && !job.fault;
+  // A fault or --force names an instruction or a kernel of one program, so a job with one of them
+  // does not choose another program.
+  const bool chooses = options.tune != "off" && !options.overlap_given && ranks > 1 &&
+                       !at_instruction && options.force.empty();
   if (chooses) job.overlaps = overlapCandidates(job, options, ranks);
   job.images = std::make_unique<codegen::ImageCache>();
   return job;
@@ -204,8 +206,12 @@ Job prepareJob(const Options& options, int ranks, comm::World& world) {
 const host::Program& programFor(const Rank& rank, const Job& job, const Options& options,
                                 Report& report) {
   if (job.overlaps.size() < 2) return job.program;
-  const OverlapChoice choice =
-      chooseOverlap(rank, job.overlaps, job.inputs, *job.images, {.again = options.tune == "full"});
+  OverlapOptions overlap;
+  overlap.again = options.tune == "full";
+  overlap.at_line = [&](const host::Program& program, const std::function<void()>& work) {
+    atLineOfRun(options.file, job.source, program, work);
+  };
+  const OverlapChoice choice = chooseOverlap(rank, job.overlaps, job.inputs, *job.images, overlap);
   if (rank.rank == 0) report.overlap = describe(job.overlaps, choice);
   return job.overlaps[choice.chosen].program;
 }
@@ -243,13 +249,13 @@ void collectNumerics(const Rank& rank, const std::string& found, Report& report)
   if (rank.rank == 0) report.numerics = all;
 }
 
-void runRank(const Rank& rank, const Job& job, const Options& options, Report& report) {
+void runRank(const Rank& rank, const Job& job, const host::Program& program, const Options& options,
+             Report& report) {
   host::ExecutableOptions executable_options;
   executable_options.check_numerics = options.check_numerics;
   // prepareJob() has verified the program for all ranks, unless --no-verify is given.
   executable_options.verify = false;
   if (job.fault && job.fault->task == comm::RankTask::None) executable_options.inject = job.fault;
-  const host::Program& program = programFor(rank, job, options, report);
   executable_options.kernel_choices =
       choicesForRun(rank, program, job.inputs.sizes, job.choices, options, *job.images);
   executable_options.choices_only = options.choices_only;
@@ -348,8 +354,9 @@ int runCommand(const Options& options) {
         return job.program;
       },
       [&](const Rank& rank) {
-        atLineOfRun(options.file, job.source, job.program,
-                    [&] { runRank(rank, job, options, report); });
+        const host::Program& program = programFor(rank, job, options, report);
+        atLineOfRun(options.file, job.source, program,
+                    [&] { runRank(rank, job, program, options, report); });
         if (rank.rank == 0) prints = true;
       });
   if (!prints) return 0;  // another process of the job holds rank 0

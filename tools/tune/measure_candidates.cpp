@@ -27,14 +27,18 @@ bool isSettled(std::vector<double> times) {
 }  // namespace
 
 std::vector<CandidateResult> measureCandidates(size_t count, const std::vector<size_t>& usable,
-                                               CandidateTimer& timer) {
+                                               CandidateTimer& timer, double most_seconds) {
   std::vector<std::vector<double>> times(count);
   std::vector<size_t> left = usable;
   const auto fastest = [&](size_t candidate) {
     return *std::min_element(times[candidate].begin(), times[candidate].end());
   };
-  for (int round = 0; round < kMostRounds; ++round) {
-    for (const size_t candidate : left) times[candidate].push_back(timer.run(candidate));
+  double spent = 0;
+  for (int round = 0; round < kMostRounds && spent < most_seconds; ++round) {
+    for (const size_t candidate : left) {
+      times[candidate].push_back(timer.run(candidate));
+      spent += times[candidate].back();
+    }
     double best = std::numeric_limits<double>::infinity();
     for (const size_t candidate : left) best = std::min(best, fastest(candidate));
     if (round == 0) continue;  // one slow run does not decide

@@ -34,8 +34,10 @@ struct CandidateResult {
 // - After kFirstRounds rounds or more, the measurement ends when one candidate is left, or when the
 //   95 % confidence interval of the median of every remaining candidate is within 2 % of the
 //   median. It ends after kMostRounds rounds at the latest.
-std::vector<CandidateResult> measureCandidates(size_t count, const std::vector<size_t>& usable,
-                                               CandidateTimer& timer);
+// - It also ends after any round, once all runs together have taken `most_seconds` or longer.
+std::vector<CandidateResult> measureCandidates(
+    size_t count, const std::vector<size_t>& usable, CandidateTimer& timer,
+    double most_seconds = std::numeric_limits<double>::infinity());
 inline constexpr int kFirstRounds = 6;  // the range of 6 runs is a 95 % interval of the median
 inline constexpr int kMostRounds = 40;
 inline constexpr double kFar = 1.15;

@@ -2,15 +2,22 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "codegen/compile/sha256.h"
+#include "comm/process/process_info.h"
 #include "host/device/choice_cache.h"
+#include "host/device/kernel_choices.h"
 #include "host/executable.h"
 #include "host/executable_parts.h"
 #include "host/job/communicators.h"
+#include "host/peak_memory.h"
+#include "host/program/visit.h"
 #include "host/text/program_text.h"
+#include "host/unroll/unroll.h"
 #include "ir/base/check.h"
 
 namespace heddle::tools {
@@ -22,11 +29,26 @@ using Clock = std::chrono::steady_clock;
 constexpr const char* kVersion = "overlap 1";
 constexpr const char* kEnd = "end";
 
-// Returns the key of a stored choice. It contains everything on which the times depend.
+// Returns one text per rank: its device, and the number of its machine, counted from 0 in the order
+// of the ranks. All ranks must call this function.
+std::vector<std::string> placesOf(const Rank& rank) {
+  std::vector<std::string> texts;
+  std::map<std::string, size_t> machines;
+  const std::string mine = comm::machineName() + "\n" + host::identityOf(*rank.device);
+  for (const std::string& text : rank.world->exchange(mine)) {
+    const size_t end = text.find('\n');
+    const size_t machine = machines.emplace(text.substr(0, end), machines.size()).first->second;
+    texts.push_back(fmt::format("{} {}", machine, text.substr(end + 1)));
+  }
+  return texts;
+}
+
+// Returns the key of a stored choice: a hash of the candidates, the sizes, the transport, and the
+// devices and machines of the ranks.
 std::string keyOf(const Rank& rank, const std::vector<OverlapCandidate>& candidates,
-                  const Inputs& inputs) {
-  std::string text = fmt::format("{}\n{}\n{}\n{}\n", kVersion, rank.ranks, rank.world->transport(),
-                                 rank.device->description());
+                  const Inputs& inputs, const std::vector<std::string>& places) {
+  std::string text =
+      fmt::format("{}\n{}\n{}\n", kVersion, rank.world->transport(), fmt::join(places, "\n"));
   for (const auto& [symbol, size] : inputs.sizes) text += fmt::format("{}={}\n", symbol, size);
   for (const OverlapCandidate& each : candidates) {
     text += each.overlap + "\n" + host::print(each.program);
@@ -38,7 +60,7 @@ std::string keyOf(const Rank& rank, const std::vector<OverlapCandidate>& candida
 class Runs : public CandidateTimer {
  public:
   Runs(const Rank& rank, const std::vector<OverlapCandidate>& candidates, const Inputs& inputs,
-       codegen::ImageCache& images)
+       codegen::ImageCache& images, const OverlapOptions& options)
       : rank_(rank),
         candidates_(candidates),
         inputs_(inputs),
@@ -46,14 +68,20 @@ class Runs : public CandidateTimer {
         executables_(candidates.size()) {
     parts_.monitor = rank.monitor;
     parts_.communicators = std::make_shared<host::Communicators>();
+    at_line_ = options.at_line;
+    if (!at_line_) at_line_ = [](const host::Program&, const auto& work) { work(); };
   }
 
   double run(size_t candidate) override {
-    if (!executables_[candidate]) {
-      create(candidate);
-      runOnce(candidate);  // the first run compiles kernels
-    }
-    return runOnce(candidate);
+    double seconds = 0;
+    at_line_(candidates_[candidate].program, [&] {
+      if (!executables_[candidate]) {
+        create(candidate);
+        runOnce(candidate);  // the first run compiles kernels
+      }
+      seconds = runOnce(candidate);
+    });
+    return seconds;
   }
 
  private:
@@ -64,13 +92,11 @@ class Runs : public CandidateTimer {
     executables_[candidate].emplace(parts_.make(candidates_[candidate].program, context, options));
   }
 
-  // A run that writes its inputs gets new ones. All candidates have the same inputs.
+  // All candidates have the same inputs. Runs that write inputs find the values of earlier runs,
+  // which does not matter, because nobody reads the results.
   double runOnce(size_t candidate) {
     host::Executable& executable = *executables_[candidate];
-    if (arguments_.empty() || !executable.program().reuses.empty()) {
-      arguments_.clear();
-      arguments_ = placeInputs(rank_, executable.program(), inputs_);
-    }
+    if (arguments_.empty()) arguments_ = placeInputs(rank_, executable.program(), inputs_);
     rank_.world->barrier();
     const Clock::time_point start = Clock::now();
     executable.run(arguments_).wait();
@@ -81,6 +107,7 @@ class Runs : public CandidateTimer {
   const std::vector<OverlapCandidate>& candidates_;
   const Inputs& inputs_;
   codegen::ImageCache& images_;
+  decltype(OverlapOptions::at_line) at_line_;
   host::ExecutableParts parts_;  // all candidates share communicators
   std::vector<std::optional<host::Executable>> executables_;
   std::vector<host::Argument> arguments_;
@@ -111,11 +138,12 @@ class Leader : public CandidateTimer {
   CandidateTimer& runs_;
 };
 
-std::vector<CandidateResult> measure(const Rank& rank, size_t count, CandidateTimer& runs) {
+std::vector<CandidateResult> measure(const Rank& rank, size_t count, CandidateTimer& runs,
+                                     double most_seconds) {
   std::vector<size_t> all(count);
   for (size_t i = 0; i < count; ++i) all[i] = i;
   Leader leader(rank, runs);
-  std::vector<CandidateResult> results = measureCandidates(count, all, leader);
+  std::vector<CandidateResult> results = measureCandidates(count, all, leader, most_seconds);
   rank.world->exchange(kEnd);
   return results;
 }
@@ -134,29 +162,58 @@ size_t indexOf(const std::vector<OverlapCandidate>& candidates, const std::strin
   return static_cast<size_t>(found - candidates.begin());
 }
 
+// Returns the peak memory of a run, per rank.
+std::vector<int64_t> peaksOf(const host::Program& program, const SizeBindings& sizes, int ranks) {
+  const host::Program inlined = host::inlineCalls(host::concretized(program, ranks));
+  std::vector<int64_t> peaks;
+  for (int rank = 0; rank < ranks; ++rank) {
+    peaks.push_back(host::peakOf(host::unroll(inlined, {sizes, {}, rank, ranks})));
+  }
+  return peaks;
+}
+
+bool asksForChunks(const Fusion& fusion) {
+  return std::any_of(fusion.values().begin(), fusion.values().end(), [](const Value& value) {
+    return value.tensor.sharding && value.tensor.sharding->stream;
+  });
+}
+
+// Compiles the fusion for one value of --overlap. Returns nullopt if this is not possible.
+std::optional<host::Program> programFor(const Prepared& prepared, const Options& options, int ranks,
+                                        const char* overlap) {
+  Prepared other;
+  other.source = prepared.source;
+  other.inputs = prepared.inputs;
+  Options changed = options;
+  changed.overlap = overlap;
+  try {
+    compileProgram(other, changed, ranks);
+  } catch (const UserError&) {
+    return std::nullopt;
+  }
+  return std::move(other.program);
+}
+
 }  // namespace
 
 std::vector<OverlapCandidate> overlapCandidates(const Prepared& prepared, const Options& options,
                                                 int ranks) {
   std::vector<OverlapCandidate> candidates;
   candidates.push_back({options.overlap, prepared.program});
-  if (!std::holds_alternative<Fusion>(prepared.source)) return candidates;
+  const auto* fusion = std::get_if<Fusion>(&prepared.source);
+  if (fusion == nullptr) return candidates;
   std::vector<std::string> texts = {host::print(prepared.program)};
+  const std::vector<int64_t> most = peaksOf(prepared.program, prepared.inputs.sizes, ranks);
   for (const char* overlap : {"off", "1", "2", "4", "8"}) {
-    Prepared other;
-    other.source = prepared.source;
-    other.inputs = prepared.inputs;
-    Options changed = options;
-    changed.overlap = overlap;
-    try {
-      compileProgram(other, changed, ranks);
-    } catch (const UserError&) {
-      continue;  // for example, the option --force names a kernel that this program lacks
-    }
-    std::string text = host::print(other.program);
+    if (overlap == std::string_view("off") && asksForChunks(*fusion)) continue;
+    std::optional<host::Program> program = programFor(prepared, options, ranks, overlap);
+    if (!program) continue;
+    std::string text = host::print(*program);
     if (std::ranges::find(texts, text) != texts.end()) continue;
+    const std::vector<int64_t> peaks = peaksOf(*program, prepared.inputs.sizes, ranks);
+    if (!std::ranges::equal(peaks, most, std::ranges::less_equal())) continue;
     texts.push_back(std::move(text));
-    candidates.push_back({overlap, std::move(other.program)});
+    candidates.push_back({overlap, std::move(*program)});
   }
   return candidates;
 }
@@ -166,12 +223,14 @@ OverlapChoice chooseOverlap(const Rank& rank, const std::vector<OverlapCandidate
                             const OverlapOptions& options) {
   OverlapChoice choice;
   if (candidates.size() < 2) return choice;
+  const comm::World::Task task(rank.world, comm::RankTask::TuningKernels);
+  const std::vector<std::string> places = placesOf(rank);
   std::optional<host::ChoiceCache> store;
   std::string key;
   std::string known;
   if (rank.rank == 0) {
     store.emplace(codegen::ImageCache::defaultFolder(), "overlap of jobs");
-    key = keyOf(rank, candidates, inputs);
+    key = keyOf(rank, candidates, inputs, places);
     if (!options.again) known = store->find(key).value_or("");
     if (indexOf(candidates, known) == candidates.size()) known.clear();
   }
@@ -179,9 +238,9 @@ OverlapChoice chooseOverlap(const Rank& rank, const std::vector<OverlapCandidate
   if (known.empty()) {
     const std::unique_ptr<CandidateTimer> timer =
         options.makeTimer ? options.makeTimer()
-                          : std::make_unique<Runs>(rank, candidates, inputs, images);
+                          : std::make_unique<Runs>(rank, candidates, inputs, images, options);
     if (rank.rank == 0) {
-      choice.results = measure(rank, candidates.size(), *timer);
+      choice.results = measure(rank, candidates.size(), *timer, options.most_seconds);
       std::vector<size_t> all(candidates.size());
       for (size_t i = 0; i < all.size(); ++i) all[i] = i;
       known = candidates[winnerOf(choice.results, all)].overlap;

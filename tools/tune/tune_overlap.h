@@ -23,8 +23,11 @@ struct OverlapCandidate {
 };
 
 // Returns the candidates of a compiled fusion: the program of `prepared` first, then those of
-// --overlap off, 1, 2, 4 and 8. Leaves out a program that equals an earlier one, and a program that
-// cannot be compiled. Returns one candidate for a host program, because no pass changes it.
+// --overlap off, 1, 2, 4 and 8. Returns one candidate for a host program, because no pass changes
+// it. Leaves out these programs:
+// - a program that equals an earlier one, and a program that cannot be compiled
+// - a program that needs more memory than the first one on some rank (host::peakOf())
+// - the program of --overlap off, if the fusion asks for chunks (Sharding::stream)
 std::vector<OverlapCandidate> overlapCandidates(const Prepared& prepared, const Options& options,
                                                 int ranks);
 
@@ -36,6 +39,11 @@ struct OverlapChoice {
 
 struct OverlapOptions {
   bool again = false;  // true: measures even if a choice is stored
+  // The measurement ends after this time. The round that is in progress ends first.
+  double most_seconds = 20;
+  // Calls `work`, which prepares or runs the program. Adds the source line of the program to
+  // errors. Empty: only calls `work`.
+  std::function<void(const host::Program& program, const std::function<void()>& work)> at_line = {};
   // Creates the timer of a rank. Only tests set this member. Empty: a timer that runs the programs.
   std::function<std::unique_ptr<CandidateTimer>()> makeTimer = {};
 };

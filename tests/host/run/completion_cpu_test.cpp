@@ -273,7 +273,6 @@ TEST_F(CompletionCpu, InputsAreReleasedWithoutAWait) {
   }
 }
 
-// An owner may destroy the Executable whose run kept it.
 // The deleter of an owner destroys the Executable, on the thread that releases owners. When the
 // destructor has returned, nothing of the Executable is left that needs the device, and the owners
 // of the other runs have been released.
