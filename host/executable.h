@@ -38,7 +38,7 @@ struct RunOptions {
   // for the duration of one call. This memory always comes from the device.
   Allocator* allocator = nullptr;
   // Tensors that receive the results: entry i receives output i. An entry without data is ignored.
-  // The program usually writes directly into the tensor if two conditions hold:
+  // The program usually writes directly into the tensor if both of these are true:
   // - Output i fills a complete allocation of the program, or is a view that only permutes the axes
   //   of such an allocation.
   // - The tensor has the layout that the program chose for the output, or no instruction needs this
@@ -201,7 +201,7 @@ class Executable {
     int64_t peak_bytes_without_reuse = 0;
     int64_t held_bytes = 0;  // bytes of outputs that are not freed yet
     // Number of failed runs for which no call has thrown the error. A failed run is counted once
-    // two conditions hold: its Outputs and all Tensors taken from them are destroyed, and heddle
+    // both of these are true: its Outputs and all Tensors taken from them are destroyed, and heddle
     // has found that the run has ended, for example in a later run. A FusionExecutor also counts
     // runs of dropped programs.
     int64_t unreported_failures = 0;

@@ -11,12 +11,12 @@
 
 namespace heddle::host {
 
-// Return the descriptor of an input or output of the program on rank `rank`. It describes the block
-// that `rank` holds. `position` is the index of the input or output. `ranks` is the number of ranks
-// of the job. `sizes` gives values to the size symbols of the program; missing symbols take their
-// defaults. The descriptor of a scalar is empty. Throw UserError if `position` does not exist, or
-// if a symbol has no value. Also throw UserError if a guard of the program fails (SizeGuard in
-// ir/sizes/size_guard.h), for example because two sizes differ.
+// These functions return the descriptor of an input or output of the program on rank `rank`. It
+// describes the block that `rank` holds. `position` is the index of the input or output. `ranks` is
+// the number of ranks of the job. `sizes` gives values to the size symbols of the program; missing
+// symbols take their defaults. The descriptor of a scalar is empty. The functions throw UserError
+// if `position` does not exist, or if a symbol has no value. They also throw UserError if a guard
+// of the program fails (SizeGuard in ir/sizes/size_guard.h), for example because two sizes differ.
 TensorDesc inputDesc(const Program& program, size_t position, const SizeBindings& sizes,
                      int64_t rank, int64_t ranks);
 TensorDesc outputDesc(const Program& program, size_t position, const SizeBindings& sizes,

@@ -7,9 +7,10 @@
 
 namespace heddle::codegen {
 
-// Load a shared object from an open file or from bytes in memory. Return a handle for dlsym(). The
-// library is unloaded when the last copy of the handle is destroyed. The caller may close `file`
-// after the call. Throw UserError with the reason if the library cannot be loaded.
+// These functions load a shared object from an open file or from bytes in memory. They return a
+// handle for dlsym(). The library is unloaded when the last copy of the handle is destroyed. The
+// caller may close `file` after the call. They throw UserError with the reason if the library
+// cannot be loaded.
 std::shared_ptr<void> loadLibrary(int file);
 std::shared_ptr<void> loadLibrary(std::span<const std::byte> image);
 

@@ -77,10 +77,10 @@ void writeLaneStates(TextWriter& out, const Body& body, const std::string& prefi
 void writeNodes(TextWriter& out, const Body& body, const KernelFrame& frame, const LeafText& leaves,
                 const std::string& prefix, const IdVector<NodeId, bool>* wanted = nullptr);
 
-// Return the expression of the index of the current element along an axis. An invalid `coordinate`
-// means that the axis has one element. localIndexText() counts from the start of this rank's shard,
-// and has the kernel's index type. globalIndexText() counts from the start of the unsharded tensor,
-// and has the type i64.
+// These functions return the expression of the index of the current element along an axis. An
+// invalid `coordinate` means that the axis has one element. localIndexText() counts from the start
+// of this rank's shard, and has the kernel's index type. globalIndexText() counts from the start of
+// the unsharded tensor, and has the type i64.
 std::string localIndexText(const KernelFrame& frame, CoordinateId coordinate,
                            const std::string& lane);
 std::string globalIndexText(const KernelFrame& frame, CoordinateId coordinate,
@@ -132,8 +132,8 @@ std::string cppElement(const KernelFrame& frame, int tensor);
 // Writes declarations of locals for `coordinates`.
 void writeCoordinates(TextWriter& out, const std::vector<Coordinate>& coordinates);
 
-// Return the text of the entry point and of its argument struct. In a kernel source, the runtime
-// header must precede this text (codegen/compile/runtime_text.h).
+// These functions return the text of the entry point and of its argument struct. In a kernel
+// source, the runtime header must precede this text (codegen/compile/runtime_text.h).
 std::string emitCuda(const LoopNest& nest);
 std::string emitCpp(const LoopNest& nest);
 std::string emitCuda(const TileProgram& program);
@@ -146,8 +146,8 @@ std::string emitBundlesCpp(const TileProgram& program);   // emitCpp() of a prog
 // `void entry(args, block, blocks)`. The kernel of a C++ shared launch calls the function of
 // emitCpp().
 std::string emitCudaPart(const LoopNest& nest);
-// Return the text of the kernel of a shared launch. The kernel calls the functions of its parts,
-// whose text must precede this text.
+// These functions return the text of the kernel of a shared launch. The kernel calls the functions
+// of its parts, whose text must precede this text.
 std::string emitSharedCuda(const SharedKernel& kernel);
 std::string emitSharedCpp(const SharedKernel& kernel);
 

@@ -13,7 +13,7 @@ namespace heddle::codegen {
 
 // Decides which outputs of a segment its kernel may store in the memory of inputs. In such a
 // kernel, the thread that stores an element must have read the same element of the input before. No
-// thread may read this element afterwards. Every schedule guarantees both if these conditions hold:
+// thread may read this element afterwards. Every schedule guarantees both if all of these are true:
 // - Input and output have the same dtype and the same axes of the iteration space
 //   (codegen/plan/analysis.h), in the same order. They have either all axes of the space, or
 //   exactly the axes that are not reduced. In the first case, no output that is stored after the

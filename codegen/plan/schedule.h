@@ -52,7 +52,8 @@ struct Schedule {
   size_t laneAxis(const Space& space) const;
 };
 
-// Return the number of items along the kept axes and along the reduced axes (codegen/plan/space.h).
+// These functions return the number of items along the kept axes and along the reduced axes
+// (codegen/plan/space.h).
 int64_t keptItems(const Schedule& schedule, const Space& space);
 int64_t reducedItems(const Schedule& schedule, const Space& space);
 

@@ -380,7 +380,8 @@ struct PhiloxBlock {
     }
   }
 };
-// Return the one word (philox32) or the two words (philox64) of a block that belong to an index.
+// philox32() returns the one word of a block that belongs to an index, and philox64() the two
+// words.
 inline long long philox32(PhiloxBlock& block, long long seed, long long offset, long long index) {
   block.fill(seed, offset, (unsigned long long)index >> 2);
   const unsigned even = index & 2 ? block.word2 : block.word0;

@@ -39,7 +39,8 @@ __device__ inline float f16Value(unsigned short bits) {
   return x;
 }
 
-// Return the larger or the smaller operand. If an operand is NaN, the result is NaN.
+// maxOrNan() returns the larger operand, and minOrNan() the smaller one. If an operand is NaN, the
+// result is NaN.
 __device__ inline float maxOrNan(float a, float b) {
   float result;
   asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));

@@ -258,7 +258,8 @@ struct PhiloxBlock {
     philoxWords(words, seed, offset, counter);
   }
 };
-// Return the one word (philox32) or the two words (philox64) of a block that belong to an index.
+// philox32() returns the one word of a block that belongs to an index, and philox64() the two
+// words.
 __device__ inline long long philox32(PhiloxBlock& block, long long seed, long long offset,
                                      long long index) {
   block.fill(seed, offset, (unsigned long long)index >> 2);

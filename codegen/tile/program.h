@@ -205,8 +205,9 @@ struct TileProgram {
   KernelFrame frame;
 };
 
-// Set the grid of a launch. Cuda: also set the block, and the bytes of shared and cleared memory.
-// `rows` is the number of rows or bundles. `items_per_tile` is Schedule::items_per_tile (Cpp).
+// These functions set the grid of a launch. Cuda: they also set the block, and the bytes of shared
+// and cleared memory. `rows` is the number of rows or bundles. `items_per_tile` is
+// Schedule::items_per_tile (Cpp).
 void setGrid(const RowLayout& layout, Target target, int64_t rows, int64_t items_per_tile,
              LaunchStage& stage);
 void setGrid(const SquareLayout& square, Target target, int64_t items_per_tile, LaunchStage& stage);

@@ -20,10 +20,10 @@ void check(const char* call, ncclResult_t result, ncclComm_t comm);
 // job has not failed.
 using FaultText = std::function<std::string()>;
 
-// Return time limits for ranks that wait for each other. callDeadline() limits the creation and the
-// end of a communicator. Its default is 120 s. postDeadline() limits a post, which may wait until
-// NCCL has connected the ranks. Its default is 600 s, as for JobMonitorOptions::patience. The
-// environment variable HEDDLE_NCCL_TIMEOUT sets both, in seconds.
+// These functions return time limits for ranks that wait for each other. callDeadline() limits the
+// creation and the end of a communicator. Its default is 120 s. postDeadline() limits a post, which
+// may wait until NCCL has connected the ranks. Its default is 600 s, as for
+// JobMonitorOptions::patience. The environment variable HEDDLE_NCCL_TIMEOUT sets both, in seconds.
 std::chrono::seconds callDeadline();
 std::chrono::seconds postDeadline();
 

@@ -54,8 +54,9 @@ class SharedArena {
   // offers of the team, and `reasons` are the results of reach() on each rank, both in team order.
   void setReached(const std::vector<std::string>& offers, const std::vector<std::string>& reasons);
 
-  // Return addresses in half `half` of the block of `rank`. in() returns the address of the part
-  // that rank `part` writes to area `in`. out() returns the address of area `out`.
+  // These functions return addresses in half `half` of the block of `rank`. in() returns the
+  // address of the part that rank `part` writes to area `in`. out() returns the address of area
+  // `out`.
   std::byte* in(int rank, int half, int part) const;
   std::byte* out(int rank, int half) const;
   // Returns the flag in the block of `rank` that `from` writes.

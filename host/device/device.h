@@ -309,8 +309,8 @@ class Device {
   }
 
   // Prepares a matrix product. For each of its questions (AlgorithmChoices), the algorithm is taken
-  // from `choices`. If `choices` has no entry for the question, or one that the library does not
-  // accept, the library's first proposal is used. For equal devices and library versions, this
+  // from `choices`. If `choices` has no entry for the question, or an entry that the library does
+  // not accept, the library's first proposal is used. For equal devices and library versions, this
   // proposal is the same in every process. Throws UserError if sizes or dtypes disagree, or if the
   // device cannot compute this matrix product.
   virtual std::shared_ptr<const PreparedMatmul> prepareMatmul(const MatmulSpec& spec,

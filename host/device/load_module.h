@@ -12,13 +12,13 @@ namespace heddle::host {
 // The functions search for it in the folder of libheddle.so, then in $HEDDLE_MODULE_DIR, then on
 // the loader's search path. All functions are thread-safe.
 
-// Return a module. Throw UserError if the module cannot be loaded. The error names the file and
-// says for each path why the file could not be used.
+// These functions return a module. They throw UserError if the module cannot be loaded. The error
+// names the file and says for each path why the file could not be used.
 const CudaModule& cudaModule();
 const comm::NcclModule& ncclModule();
 const comm::MpiModule& mpiModule();
 
-// Return a module, or nullptr with the reason in `why`.
+// These functions return a module, or nullptr with the reason in `why`.
 const CudaModule* findCudaModule(std::string& why);
 const comm::NcclModule* findNcclModule(std::string& why);
 const comm::MpiModule* findMpiModule(std::string& why);

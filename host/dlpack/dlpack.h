@@ -28,8 +28,8 @@ namespace heddle::host {
 // The access that the receiver of a tensor has to its elements.
 enum class DLPackAccess : uint8_t { ReadWrite, ReadOnly };
 
-// Return a tensor in the memory of a managed tensor, which is the struct by which DLPack passes a
-// tensor together with its deleter.
+// These functions return a tensor in the memory of a managed tensor, which is the struct by which
+// DLPack passes a tensor together with its deleter.
 //
 // Ownership: if the call succeeds, the result owns `managed`. When the last copy of Tensor::owner
 //            is destroyed, heddle calls the deleter once, on the same thread. A run keeps a copy
@@ -55,8 +55,8 @@ Tensor fromDLPack(Device& device, DLManagedTensor* managed);
 Tensor fromDLPack(Device& device, DLManagedTensorVersioned* managed,
                   DLPackAccess access = DLPackAccess::ReadWrite);
 
-// Return a new managed tensor in the memory of `tensor`. toDLPack() creates the struct without a
-// version, for libraries from before DLPack 1.0.
+// These functions return a new managed tensor in the memory of `tensor`. toDLPack() creates the
+// struct without a version, for libraries from before DLPack 1.0.
 //
 // Ownership: the consumer owns the result and calls its deleter once. Until then, the result holds
 //            a copy of Tensor::owner. If Tensor::owner is empty, the owner of the memory must keep

@@ -43,9 +43,9 @@ class JobLink {
   // Work on streams also writes to the status. This work must end before close().
   comm::RankStatus* status() const { return status_; }
 
-  // Report the start and the end of an activity of this rank, such as compiling or waiting. If the
-  // activity throws, do not call end(): the status then shows the activity in which the rank
-  // failed.
+  // begin() and end() report the start and the end of an activity of this rank, such as compiling
+  // or waiting. If the activity throws, do not call end(): the status then shows the activity in
+  // which the rank failed.
   void begin(comm::Activity activity);
   void end(comm::Activity activity);
 

@@ -6,8 +6,8 @@ namespace heddle::host {
 
 // Joins small collectives into groups. This saves time, because starting a small collective takes
 // longer than moving its bytes. A group is one Communicate instruction with several pairs of
-// buffers (Communicate::also). The instruction posts (starts) all collectives of the group. One
-// Wait directly after it waits for all of them; sinkWaits() moves this Wait down later.
+// buffers (Communicate::also). The instruction posts (starts) all collectives of the group. The
+// next instruction is one Wait for all of them. sinkWaits() later moves this Wait down.
 //   The collectives of a group have the same kind, reduction, root, team and carrier
 //     (comm::Carrier), and the same ranks execute them (Instruction::on). mayGroup() must allow the
 //     kind. No collective of a group depends on another one of the group.

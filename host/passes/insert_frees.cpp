@@ -83,7 +83,8 @@ class WaitingBuffers {
 // of each buffer. It also finds the buffers that opaque instructions use (Item::opaque: the author
 // has ordered these instructions). The function frees neither these buffers nor buffers that the
 // program returns or frees. The last loop frees each other buffer as soon as its last use has been
-// visited and stream 0 is ordered after all uses.
+// visited and stream 0 is ordered after all uses. If stream 0 is never ordered after all uses, the
+// buffer is freed at the end of the program. A buffer whose slot has been redefined is not freed.
 Program freeAtTop(Program program) {
   const BufferAccesses items = bufferAccessesOf(program);
   StreamOrder order(program, items);

@@ -11,7 +11,8 @@ namespace heddle::host {
 // the element of this tensor by value, as a scalar argument. The functions in this file check
 // whether a segment allows this, and create the segments of such kernels.
 
-// Returns whether input `position` of a segment may be passed by value. The conditions are:
+// Returns whether input `position` of a segment may be passed by value, that is, if all of these
+// are true:
 // - The input is a tensor without axes.
 // - No op reads it at computed indices.
 // - It is not an output of the segment.

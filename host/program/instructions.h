@@ -267,8 +267,8 @@ struct Call {
   static constexpr InstructionKind kKind = InstructionKind::Call;
 };
 
-// Check makes the run fail if a value is NaN or infinite. Print prints the name of the slot, and
-// its value or the first elements of its tensor.
+// A Check makes the run fail if a value is NaN or infinite. A Print prints the name of the slot,
+// and its value or the first elements of its tensor.
 struct Check {
   SlotId slot;
   StreamId stream = kCallerStream;

@@ -22,7 +22,7 @@ void checkInput(const Slot& slot, const TensorDesc& expected, const TensorDesc& 
 void checkLibrary(const Program& program, const CallLibrary& x, const UnrolledStep& step);
 // Checks the number of operands of a kernel, and the number of axes of each operand. Where the
 // kernel declares an axis of size 1, the operand must have size 1. An input and an output may share
-// memory only under two conditions:
+// memory only if both of these are true:
 // - They are the same view.
 // - The kernel reads no element of the input after it may have overwritten the element
 //   (codegen::InPlaceRules).
@@ -64,8 +64,8 @@ struct TeamPosition {
 // elements and the memory orders of both sides must fit. Exception: for an all-to-all-v, only the
 // dtypes are compared, because only the run knows the counts. The sides must not overlap, except in
 // the ways that the transports allow (comm/communicator.h). No result may overlap a buffer of
-// another pair. Requires that the view of a side has no buffer if this rank has no part on that
-// side.
+// another pair. The caller must pass views without a buffer for a side on which this rank has no
+// part.
 void checkCollective(const Communicate& x, const UnrolledStep& step, const TeamPosition& position);
 // Checks that the tensor has `elements` elements. If there are several, they must be dense in
 // row-major order.

@@ -26,7 +26,7 @@ class Scope {
   std::vector<int64_t> members(const Team& team) const;
   int64_t teamSize(const Team& team) const;
 
-  // Set and remove the value of the index of an enclosing loop.
+  // set() sets the value of the index of an enclosing loop, and unset() removes it.
   void set(const std::string& index, int64_t value) { values_[index] = value; }
   void unset(const std::string& index) { values_.erase(index); }
   bool has(const std::string& symbol) const { return values_.count(symbol) > 0; }

@@ -73,7 +73,8 @@ struct VectorClock {
 
   explicit VectorClock(size_t stream_count = 0) : streams(stream_count, 0) {}
 
-  // Return whether the step or the posted operation has certainly completed.
+  // knowsStep() and knowsPost() return whether the step or the posted operation has certainly
+  // completed.
   bool knowsStep(StreamId stream, int32_t time) const { return streams[stream] >= time; }
   bool knowsPost(int32_t post) const { return posts.has(post); }
   void addPost(int32_t post) { posts.add(post, post + 1); }

@@ -10,7 +10,7 @@
 
 namespace heddle {
 
-// Throw an error. These functions are not inline, which keeps the code of every check small.
+// These functions throw an error. They are not inline, which keeps the code of every check small.
 [[noreturn]] void throwUserError(const std::string& message,
                                  ErrorCode code = ErrorCode::InvalidArgument);
 [[noreturn]] void throwInternalError(const char* file, int line, const char* condition,
@@ -42,10 +42,10 @@ struct fmt::formatter<heddle::Id<Tag>> : fmt::formatter<int32_t> {
   }
 };
 
-// Check a condition and throw an error if it is false. HEDDLE_CHECK throws InternalError and also
-// reports the condition, the file and the line. HEDDLE_USER_CHECK throws UserError with the code
-// InvalidArgument, and HEDDLE_USER_CHECK_CODE with the given code. The message is formatted only if
-// the condition is false.
+// These macros check a condition and throw an error if it is false. HEDDLE_CHECK throws
+// InternalError and also reports the condition, the file and the line. HEDDLE_USER_CHECK throws
+// UserError with the code InvalidArgument, and HEDDLE_USER_CHECK_CODE with the given code. The
+// message is formatted only if the condition is false.
 #define HEDDLE_CHECK(condition, ...)                                                            \
   do {                                                                                          \
     if (!(condition)) [[unlikely]] {                                                            \

@@ -23,8 +23,9 @@ inline constexpr DType kAllDTypes[] = {DType::Bool, DType::U8,     DType::I8,   
 // Returns the size of one element in bytes. A Bool takes one byte, which holds 0 or 1.
 int64_t sizeOf(DType dtype);
 
-// Convert between a type and its text form. The text forms are bool, u8, i8, i32, i64, f8e4m3,
-// f8e5m2, f16, bf16, f32 and f64. dtypeFromName() returns nullopt for every other text.
+// These functions convert between a type and its text form. The text forms are bool, u8, i8, i32,
+// i64, f8e4m3, f8e5m2, f16, bf16, f32 and f64. dtypeFromName() returns nullopt for every other
+// text.
 std::string_view name(DType dtype);
 std::optional<DType> dtypeFromName(std::string_view text);
 
@@ -46,9 +47,9 @@ IntRange rangeOf(DType dtype);
 //  - An f8 type with a different type throws UserError. The caller must cast one operand.
 DType promote(DType a, DType b);
 
-// Convert between f32 and the bits of a narrower float type. Conversions from f32 round to nearest
-// even and turn every NaN into a quiet NaN. A number that is too large becomes infinity, or 448 in
-// F8E4M3.
+// These functions convert between f32 and the bits of a narrower float type. Conversions from f32
+// round to nearest even and turn every NaN into a quiet NaN. A number that is too large becomes
+// infinity, or 448 in F8E4M3.
 uint16_t bf16FromFloat(float value);
 float floatFromBf16(uint16_t bits);
 uint16_t f16FromFloat(float value);
@@ -66,15 +67,15 @@ double toDouble(const Scalar& scalar);
 // Truncates a double toward zero and saturates it at the ends of int64_t. NaN gives 0.
 int64_t toInt(const Scalar& scalar);
 
-// Convert a value to an integer type or bool:
+// These functions convert a value to an integer type or bool:
 //  - A double is truncated toward zero and saturates at the ends of the type. NaN gives 0.
 //  - An integer wraps. For bool, 0 gives 0 and every other integer gives 1.
 int64_t intFrom(DType dtype, double value);
 int64_t intFrom(DType dtype, int64_t value);
 
-// Read and write element `index` of a dense array of `dtype`. loadElement() returns a bool for
-// Bool, an int64_t for integers and a double for floats. The returned value is exact for every
-// type. storeElement() rounds the value like roundTo().
+// These functions read and write element `index` of a dense array of `dtype`. loadElement() returns
+// a bool for Bool, an int64_t for integers and a double for floats. The returned value is exact for
+// every type. storeElement() rounds the value like roundTo().
 Scalar loadElement(const void* data, DType dtype, int64_t index);
 void storeElement(void* data, DType dtype, int64_t index, const Scalar& value);
 

@@ -222,13 +222,14 @@ enum class GeluKind : uint8_t { None, Tanh };
 // the normal distribution function, computed with erf. GeluKind::Tanh gives 0.5 x (1 +
 // tanh(sqrt(2/pi) (x + 0.044715 x^3))).
 ValueId gelu(FusionBuilder& b, ValueId x, GeluKind kind = GeluKind::None);
-// Return gelu(gate) * up and relu(gate) * up (Shazeer 2020).
+// These functions return gelu(gate) * up and relu(gate) * up (Shazeer 2020).
 ValueId geglu(FusionBuilder& b, ValueId gate, ValueId up, GeluKind kind = GeluKind::None);
 ValueId reglu(FusionBuilder& b, ValueId gate, ValueId up);
 // torch.nn.functional.glu: the first half of an axis times the sigmoid of its second half. The
 // extent of the axis must be even.
 ValueId glu(FusionBuilder& b, ValueId x, int64_t axis = -1);
-// Return the gradients of gelu, silu and swiglu. x, gate and up are the inputs of the forward.
+// These functions return the gradients of gelu, silu and swiglu. x, gate and up are the inputs of
+// the forward.
 ValueId geluBackward(FusionBuilder& b, ValueId dy, ValueId x, GeluKind kind = GeluKind::None);
 ValueId siluBackward(FusionBuilder& b, ValueId dy, ValueId x);
 struct SwigluGrads {
@@ -249,7 +250,7 @@ ValueId dropoutBackward(FusionBuilder& b, ValueId dy, ValueId mask, ValueId p);
 // torch.log_softmax: the logarithm of this quotient.
 ValueId softmax(FusionBuilder& b, ValueId x, int64_t axis = -1);
 ValueId logSoftmax(FusionBuilder& b, ValueId x, int64_t axis = -1);
-// Return the gradients of softmax and logSoftmax. y is the result of the forward.
+// These functions return the gradients of softmax and logSoftmax. y is the result of the forward.
 ValueId softmaxBackward(FusionBuilder& b, ValueId dy, ValueId y, int64_t axis = -1);
 ValueId logSoftmaxBackward(FusionBuilder& b, ValueId dy, ValueId y, int64_t axis = -1);
 
@@ -280,8 +281,9 @@ struct NormGrads {
   ValueId weight;
   ValueId bias;  // kNoValue for rmsNormBackward
 };
-// Return the gradients of layerNorm, rmsNorm and batchNorm. The functions compute the statistics of
-// `x` again. Without a weight, NormGrads::weight is the gradient that a weight of ones would get.
+// These functions return the gradients of layerNorm, rmsNorm and batchNorm. They compute the
+// statistics of `x` again. Without a weight, NormGrads::weight is the gradient that a weight of
+// ones would get.
 NormGrads layerNormBackward(FusionBuilder& b, ValueId dy, ValueId x, ValueId weight = kNoValue,
                             double eps = 1e-5, int64_t dims = 0);
 NormGrads rmsNormBackward(FusionBuilder& b, ValueId dy, ValueId x, ValueId weight = kNoValue,

@@ -45,7 +45,8 @@ T need(A attrs, std::string_view name) {
   return *value;
 }
 
-// Return the value of an attribute of type AttrType::Size, which Attr stores as a list of one size.
+// These functions return the value of an attribute of type AttrType::Size, which Attr stores as a
+// list of one size.
 inline std::optional<Size> maybeSize(A attrs, std::string_view name) {
   const auto sizes = maybe<std::vector<Size>>(attrs, name);
   return sizes ? std::optional(sizes->at(0)) : std::nullopt;

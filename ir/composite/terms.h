@@ -95,8 +95,9 @@ class Result {
 // Checks that the operand has a float type other than f8, and returns it.
 Term floatOperand(FusionBuilder& b, std::string_view op_name, ValueId id);
 void refuseFloat8(FusionBuilder& b, std::string_view op_name, ValueId id);
-// Convert negative axes, which count from the end, to indices from 0. axesOf() also sorts the axes,
-// and takes an empty list as all axes. An axis out of range or listed twice throws UserError.
+// These functions convert negative axes, which count from the end, to indices from 0. axesOf() also
+// sorts the axes, and takes an empty list as all axes. An axis out of range or listed twice throws
+// UserError.
 Axes axesOf(FusionBuilder& b, std::string_view op_name, Term x, Axes axes);
 int64_t axisOf(FusionBuilder& b, std::string_view op_name, Term x, int64_t axis);
 // Returns the axis as a list. For a tensor without axes, the axes 0 and -1 are valid, as in

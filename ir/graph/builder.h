@@ -112,8 +112,8 @@ class FusionBuilder {
   // `steps` is empty, every step is 1. Requires 0 <= start <= stop <= extent and step >= 1.
   ValueId slice(ValueId value, std::vector<Size> starts, std::vector<Size> stops,
                 std::vector<int64_t> steps = {});
-  // Create tensors. full() stores `scalar` in every element. The elements of iota() are i64. Each
-  // element is its own index along `axis` in the unsharded tensor.
+  // full() and iota() create tensors. full() stores `scalar` in every element. The elements of
+  // iota() are i64. Each element is its own index along `axis` in the unsharded tensor.
   ValueId full(ValueId scalar, std::vector<Size> sizes, DType dtype);
   ValueId iota(std::vector<Size> sizes, int64_t axis);
   // Rules of the ops from flip() to scatterAdd() below:
@@ -147,8 +147,8 @@ class FusionBuilder {
   // contains all its indices.
   ValueId argsort(ValueId value, int64_t axis = -1, bool descending = false,
                   std::optional<int64_t> first = {});
-  // Return a copy of `value` in which source[i] is stored (scatter) or added (scatterAdd) at
-  // index[i] along `axis`.
+  // scatter() and scatterAdd() return a copy of `value` in which source[i] is stored (scatter) or
+  // added (scatterAdd) at index[i] along `axis`.
   //  - `index` may be smaller than `source` if the extents are numbers. Along an axis where `index`
   //    is smaller, the op reads only the first elements of `source`.
   //  - Along axes other than `axis`, `index` may be smaller than `value` if the extents are
@@ -268,8 +268,8 @@ class FusionBuilder {
   ValueId withoutAxis(ValueId value, size_t axis);
   IterDomain batchAxis(ValueId a, ValueId b, size_t from_right);
   ValueId addInput(Value value);
-  // Returns the symbol of which the extent consists; for given(n, m), this is n. Returns nullptr if
-  // the extent is another expression.
+  // Returns the symbol of which the extent consists; for given(n, m) (Size::given() in
+  // ir/base/size.h), this is n. Returns nullptr if the extent is another expression.
   static const std::string* symbolOf(const Size& extent);
   // Returns whether axes with this extent are symbolic.
   bool isSymbolic(const Size& extent) const;

@@ -9,15 +9,15 @@
 
 namespace heddle {
 
-// Print scalars, sizes and types in the text form of fusions and host programs. A float is printed
-// with the fewest digits that parse to the same value.
+// The functions in this file print scalars, sizes and types in the text form of fusions and host
+// programs. A float is printed with the fewest digits that parse to the same value.
 
 std::string printScalar(const Scalar& scalar);  // 1.0, -3, true, inf, nan
 std::string printAttr(const Attr& attr);
 // Returns the text unchanged if it is a word of the text form (letters, digits and _, not starting
 // with a digit), else in quotes.
 std::string printWord(std::string_view text);
-// Return a list in brackets: `[a, b]`.
+// These two functions return a list in brackets: `[a, b]`.
 std::string printSizes(const std::vector<Size>& sizes);
 std::string printInts(const std::vector<int64_t>& values);
 // Returns only dtype and extents: `f32[t, 1]`, or `f32[n?, broadcast(1)]` for symbolic and

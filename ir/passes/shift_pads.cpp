@@ -49,9 +49,9 @@ class WidthRanges {
 
  private:
   // Returns the range of the size, computed without overflow. Returns nullopt if the size has too
-  // many operators and operands, or contains a division, a remainder or `given`. Also returns
-  // nullopt if an operand of a min or max may overflow: the wrapped result would not equal the
-  // exact one modulo 2^64.
+  // many operators and operands, or contains a division, a remainder or an open size (given(a, b)
+  // in ir/base/size_symbols.h). Also returns nullopt if an operand of a min or max may overflow:
+  // the wrapped result would not equal the exact one modulo 2^64.
   std::optional<WidthRange> rangeOf(const Size& size) {
     if (--visits_ < 0) return std::nullopt;
     if (size.isConstant()) {

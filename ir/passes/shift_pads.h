@@ -19,8 +19,8 @@ namespace heddle {
 // - A pad of an f8 tensor, because `where` accepts no f8.
 // - A pad along an axis that is sharded, or that propagateSharding may shard. A take along a
 //   sharded axis would sum the results of all ranks, but a pad needs only an allgather.
-// - A pad whose low width contains a division, a remainder, `given`, or a min or max of operands
-//   that may overflow.
+// - A pad whose low width contains a division, a remainder, an open size (given(a, b) in
+//   ir/base/size_symbols.h), or a min or max of operands that may overflow.
 // - A pad whose low width has more than 64 operators and operands.
 // - A pad whose low width may overflow 64 bits to a small number, as `%i * %i` with an i64 %i. A
 //   run checks the width of a pad for overflow, and the error names the pad. A kernel would use the

@@ -28,12 +28,12 @@ struct ElementRun {
   int64_t stride = 1;
 };
 
-// Convert `count` elements of a run to double or int64, and store them densely in `out`. If
-// `compute` is F32 or Bool, the functions first round the elements to this type. They round to no
-// other type.
+// These functions convert `count` elements of a run to double or int64, and store them densely in
+// `out`. If `compute` is F32 or Bool, the functions first round the elements to this type. They
+// round to no other type.
 void loadFloats(const ElementRun& run, int64_t count, DType compute, double* out);
 void loadInts(const ElementRun& run, int64_t count, DType compute, int64_t* out);
-// Round `count` values to `dtype` and store them densely.
+// These functions round `count` values to `dtype` and store them densely.
 void storeElements(const double* values, int64_t count, DType dtype, std::byte* out);
 void storeElements(const int64_t* values, int64_t count, DType dtype, std::byte* out);
 
@@ -84,8 +84,9 @@ struct Arithmetic<int64_t> {
   }
 };
 
-// Apply the activation of a matrix product to a sum that is not rounded yet. An integer sum first
-// wraps to `dtype`, the type of the result. Return the sum unchanged if there is no activation.
+// These functions apply the activation of a matrix product to a sum that is not rounded yet. An
+// integer sum first wraps to `dtype`, the type of the result. The functions return the sum
+// unchanged if there is no activation.
 double activated(double sum, DType dtype, const Expression& expr);
 int64_t activated(int64_t sum, DType dtype, const Expression& expr);
 

@@ -10,8 +10,8 @@ namespace heddle {
 // computes an attention, or the backward of an attention, in one library call.
 
 // Replaces each library call that the sizes of a run do not allow
-// (SegmentOptions::attention_for_sizes) by groups of its own ops. `segmented` is a result of
-// segmentForAllSizes(). Only the ops of these calls are segmented again. All other groups keep
+// (SegmentOptions::attention_for_sizes) by groups of the ops of this call. `segmented` is a result
+// of segmentForAllSizes(). Only the ops of these calls are segmented again. All other groups keep
 // their ops and the order of these ops, so kernels keep their schedules and argument layouts. An
 // attention that stays a library call no longer shares results with one that was split.
 SegmentedFusion splitCalls(SegmentedFusion segmented, const SegmentOptions& options);

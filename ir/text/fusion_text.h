@@ -21,7 +21,8 @@ std::string print(const Fusion& fusion);
 // "<origin>:<line>:<column>: found 'x', expected y". `origin` is the name of the file.
 Fusion parseFusion(std::string_view text, std::string_view origin = "<text>");
 
-// Print parts of the text form. The text form of a host program contains the same parts.
+// These functions print parts of the text form. The text form of a host program contains the same
+// parts.
 std::string printExpression(const Fusion& fusion, const Expression& expr);  // `%a = add(%x, %y)`
 std::string printMeshes(const Meshes& meshes);                              // one line per mesh
 // Prints `fusion name(...) {...}`, without the version line and the meshes.

@@ -22,8 +22,9 @@ void failIf(const TokenStream& in, const Token& at, const std::string& violation
 void parseVersion(TokenStream& in);
 
 // Parses an infix expression of integers and symbols, with + - * / %, unary minus, ceildiv(a, b),
-// floordiv(a, b), min(a, b), max(a, b), given(a, b) and parentheses. `/` is floor division. A
-// symbol is a word, `@m.x`, `@m.x.index`, or `%n` for the value of an input.
+// floordiv(a, b), min(a, b), max(a, b), given(a, b) and parentheses. `/` is floor division.
+// ir/base/size.h explains given(). A symbol is a word, `@m.x`, `@m.x.index`, or `%n` for the value
+// of an input.
 Size parseSize(TokenStream& in);
 std::vector<Size> parseSizes(TokenStream& in);    // `[t, 2*h]`
 SizeGuard parseGuard(TokenStream& in);            // `a == b "text"` or `a <= b "text"`

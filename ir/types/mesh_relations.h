@@ -60,7 +60,7 @@ RootedTeam teamWithRoot(const DeviceMesh& mesh, const std::vector<MeshAxis>& lis
 // `count` ones split it into large blocks. The last `count` mesh axes split each large block into
 // small blocks. Returns whether the small blocks are flat for all sizes. Small blocks are flat if,
 // in each large block, a block that is shorter than those before it is followed only by empty
-// blocks. The function returns true in two cases:
+// blocks. The function returns true if at least one of these is true:
 //  - At most one of the last `count` mesh axes has more than one device.
 //  - The number of devices along all mesh axes in `list` divides the extent for all sizes.
 // Otherwise a small block in the middle may be short. For example, two mesh axes of two devices

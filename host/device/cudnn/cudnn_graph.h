@@ -42,8 +42,8 @@ class Graph {
   Tensor tensor(cudnnDataType_t type, const Sizes& sizes, const Sizes& strides);
   // Adds an f32 number. execute() reads its value from host memory.
   Tensor number();
-  // Add an intermediate tensor, for which the caller provides no memory. Without `strides`, the
-  // tensor is row-major.
+  // These functions add an intermediate tensor, for which the caller provides no memory. Without
+  // `strides`, the tensor is row-major.
   Tensor inner(cudnnDataType_t type, const Sizes& sizes);
   Tensor inner(cudnnDataType_t type, const Sizes& sizes, const Sizes& strides);
 

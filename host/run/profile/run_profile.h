@@ -24,8 +24,8 @@ struct TimelineEvent {
   int64_t end = 0;
   int64_t bytes = 0;       // bytes that the instruction reads and writes on this rank
   int32_t occurrence = 0;  // number of earlier executions in this run; above 0 only in loops
-  // Set only in the executed span of a collective that no rank completes before every rank of the
-  // team has begun it: the team, as ranks of the World. Otherwise empty.
+  // The team, as ranks of the World, in the executed span of a collective that no rank completes
+  // before every rank of the team has begun it. Empty in all other spans.
   std::vector<int> team;
 };
 

@@ -7,7 +7,7 @@
 namespace heddle {
 
 // Returns, for each value and logical axis, whether the user asked for this axis to be sharded. An
-// entry is true in two cases:
+// entry is true in each of these two cases:
 //  - The user wrote a sharding of the value that splits the axis.
 //  - The user wrote no sharding of the value, but asked for the corresponding axis of an operand to
 //    be sharded. In addition, the expression can be split along this axis
@@ -18,7 +18,7 @@ namespace heddle {
 IdVector<ValueId, std::vector<bool>> userShardedAxes(const Fusion& fusion);
 
 // Returns, for each value and logical axis, whether propagateSharding may shard this axis. Call
-// this before propagateSharding. An axis may be sharded in two cases:
+// this before propagateSharding. An axis may be sharded if one of these is true:
 //  - The sharding of the value splits the axis.
 //  - The value has no sharding, and an expression that can be split along the axis connects the
 //    axis with an axis that may be sharded. An expression connects axes of its operands and its

@@ -14,7 +14,8 @@ using comm::checkCuda;
 // text and name of the error.
 void checkCublas(cublasStatus_t status, const char* api);
 
-// Implement Device::makeCurrent() and Device::restoreCurrent() for the GPU `device`.
+// These functions implement Device::makeCurrent() and Device::restoreCurrent() for the GPU
+// `device`.
 Device::Current makeCurrent(int device);
 void restoreCurrent(const Device::Current& before) noexcept;
 

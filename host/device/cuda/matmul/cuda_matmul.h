@@ -33,19 +33,20 @@ namespace heddle::host {
 // heddle's own kernels compute the matrix products of integers and bools, and the f8 matrix
 // products that cuBLASLt does not compute.
 //
-// Choice of algorithms. A matrix product needs one or more calls of cuBLASLt. A *question* is the
-// text of one MatmulProblem, that is, the parameters of one call (AlgorithmChoices in
-// host/device/device.h). questions() returns the questions of a matrix product. choose() answers
-// one question: it measures the first kCandidates algorithms that the heuristic of cuBLASLt
-// proposes, and stores the fastest one in memory and on disk. A later call for the same question,
-// GPU model and cuBLASLt version returns the stored choice, if cuBLASLt accepts it. For a large
-// matrix product, the measurement takes about half a second (host/device/timed_choice.h).
+// Choice of algorithms. A matrix product needs one or more calls of cuBLASLt. A MatmulProblem
+// (host/device/cuda/matmul/matmul_problem.h) holds the parameters of one call. Its text is a
+// *question* (see AlgorithmChoices in host/device/device.h). questions() returns the questions of a
+// matrix product. choose() answers one question: it measures the first kCandidates algorithms that
+// the heuristic of cuBLASLt proposes, and stores the fastest one in memory and on disk. A later
+// call for the same question, GPU model and cuBLASLt version returns the stored choice, if cuBLASLt
+// accepts it. For a large matrix product, the measurement takes about half a second
+// (host/device/timed_choice.h).
 // - If the environment variable HEDDLE_MATMUL_TIMING is 0, questions() returns an empty set, so the
 //   caller does not call choose().
 // - While a CUDA graph is captured from the stream, choose() does not measure: it returns the
 //   stored choice, or "" if there is none.
-// - If the caller passes no choice to prepare(), or one that cuBLASLt does not accept, prepare()
-//   uses the first proposal of the heuristic.
+// - If the caller passes no choice to prepare(), or a choice that cuBLASLt does not accept,
+//   prepare() uses the first proposal of the heuristic.
 class CudaMatmul {
  public:
   static constexpr int kCandidates = 16;
@@ -59,7 +60,8 @@ class CudaMatmul {
   CudaMatmul(const CudaMatmul&) = delete;
   CudaMatmul& operator=(const CudaMatmul&) = delete;
 
-  // Implement algorithmQuestions(), chooseAlgorithm() and prepareMatmul() of Device.
+  // These functions implement algorithmQuestions(), chooseAlgorithm() and prepareMatmul() of
+  // Device.
   std::set<std::string> questions(const MatmulSpec& spec) const;
   std::string choose(const std::string& question, cudaStream_t stream);
   std::shared_ptr<const PreparedMatmul> prepare(const MatmulSpec& spec,
@@ -67,8 +69,8 @@ class CudaMatmul {
 
  private:
   // An f8 matrix product may need several calls of cuBLASLt (MatmulLayout::problems). Returns
-  // whether cuBLASLt has algorithms for each of these calls: one for the expected alignments of the
-  // operands, and one for alignments of 16 bytes, the smallest that cuBLASLt supports for f8.
+  // whether cuBLASLt has an algorithm for each of these calls, both for the expected alignments of
+  // the operands and for alignments of 16 bytes, the smallest that cuBLASLt supports for f8.
   bool hasAlgorithms(const MatmulLayout& layout) const;
   // Prepares a matrix product for heddle's own kernels.
   std::shared_ptr<const PreparedMatmul> prepareOwn(const MatmulSpec& spec);
