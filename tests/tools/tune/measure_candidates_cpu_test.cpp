@@ -45,6 +45,14 @@ TEST(MeasureCandidates, CandidatesRunAlternately) {
   for (size_t i = 0; i < timer.order.size(); ++i) EXPECT_EQ(timer.order[i], i % 3);
 }
 
+TEST(MeasureCandidates, TimeLimitEndsTheMeasurementAfterARound) {
+  FakeTimer timer({{3}, {2}});
+  const std::vector<CandidateResult> results = measureCandidates(2, {0, 1}, timer, 6);
+  EXPECT_EQ(winnerOf(results, {0, 1}), 1u);
+  EXPECT_EQ(timer.runs[0], 2);
+  EXPECT_EQ(timer.runs[1], 2);
+}
+
 TEST(MeasureCandidates, ClearLosersLeaveEarly) {
   // The first two are near each other and too noisy to settle. The third one is far behind.
   FakeTimer timer({{1.0, 1.1}, {1.05, 1.14}, {1.3}});

@@ -121,6 +121,16 @@ TEST_F(TuneOverlap, FusionWithoutCommunicationHasOneCandidate) {
   EXPECT_EQ(overlapCandidates(local, options, kRanks).size(), 1u);
 }
 
+TEST_F(TuneOverlap, HostProgramHasOneCandidate) {
+  Prepared program;
+  Options options;
+  options.file = "examples/ring_allgather.hostir";
+  program.source = readSource(options.file);
+  bindInputs(program, options);
+  compileProgram(program, options, kRanks);
+  EXPECT_EQ(overlapCandidates(program, options, kRanks).size(), 1u);
+}
+
 TEST_F(TuneOverlap, AllRanksUseEachForcedChoiceAndGetTheSameNumbers) {
   const HostTensor expected = outputOf(candidates_[1].program);
   for (size_t i = 0; i < candidates_.size(); ++i) {
@@ -168,9 +178,41 @@ TEST_F(TuneOverlap, CommandPrintsTheChoiceAndChecksTheResult) {
   const CliResult second = heddle(run + "--tune auto");
   EXPECT_EQ(second.code, 0) << second.text;
   EXPECT_NE(second.text.find(" (stored)\n"), std::string::npos) << second.text;
-  const CliResult given = heddle(run + "--tune auto --overlap 2");
-  EXPECT_EQ(given.code, 0) << given.text;
-  EXPECT_EQ(given.text.find("\noverlap  "), std::string::npos) << given.text;
+}
+
+TEST_F(TuneOverlap, GivenOverlapsForcedKernelsAndFaultsAreKept) {
+  const std::string run = "run examples/tp_mlp.fusion --device cpu --ranks 2 --tune full ";
+  for (const char* option :
+       {"--overlap 2", "--overlap auto", "--force k0=0", "--inject rank=1,instr=1,delay=0.01s"}) {
+    const CliResult result = heddle(run + option);
+    EXPECT_EQ(result.code, 0) << result.text;
+    EXPECT_EQ(result.text.find("\noverlap  "), std::string::npos) << option << result.text;
+  }
+}
+
+// A program with chunks needs more memory than the limit permits.
+TEST_F(TuneOverlap, CandidatesNeedNoMoreMemoryThanTheFirst) {
+  const CliResult result = heddle(
+      "run examples/tp_mlp.fusion --device cpu --ranks 4 --set tokens=65536 "
+      "--memory-limit 82600000 --tune full");
+  EXPECT_EQ(result.code, 0) << result.text;
+  EXPECT_NE(result.text.find("\noverlap  "), std::string::npos) << result.text;
+}
+
+TEST_F(TuneOverlap, InputsThatTheRunWritesHaveTheirValuesAfterwards) {
+  const std::string file = write("update.fusion", R"(heddle 1
+mesh @m = [x=ranks]
+fusion update(%acc: f32[t, h] shard(@m), %x: f32[t, k] shard(@m, 1: x), %w: f32[k, h] shard(@m, 0: x))
+    with t = 64, h = 32, k = 64 {
+  %y = matmul(%x, %w)
+  %sum = add(%acc, %y)
+  return %sum shard(@m) in %acc
+}
+)");
+  const CliResult result =
+      heddle("run " + file + " --device cpu --ranks 2 --check=full --tune full");
+  EXPECT_EQ(result.code, 0) << result.text;
+  EXPECT_NE(result.text.find("\noverlap  "), std::string::npos) << result.text;
 }
 
 }  // namespace
