@@ -15,6 +15,7 @@
 #include "host/executable_parts.h"
 #include "host/job/communicators.h"
 #include "host/peak_memory.h"
+#include "host/plan/bind_inputs.h"
 #include "host/program/visit.h"
 #include "host/text/program_text.h"
 #include "host/unroll/unroll.h"
