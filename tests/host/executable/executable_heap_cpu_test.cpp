@@ -72,8 +72,8 @@ program p(%x: f32[n, n], %batch: f32[b, n, n]) -> (%y) with n = 4, b = 3 {{
                           {device.get(), nullptr, nullptr});
     const std::vector<Argument> inputs{deviceFloats(*device, ramp(16, 1, 1), {4, 4}),
                                        deviceFloats(*device, ramp(48, 1, 1), {3, 4, 4})};
-    // The queues of a device grow when its threads are delayed, and up to 32 completed runs may keep
-    // their records. The smallest count of 36 runs excludes both.
+    // The queues of a device grow when its threads are delayed, and up to 32 completed runs may
+    // keep their records. The smallest count of 36 runs excludes both.
     for (int i = 0; i < 72; ++i) {
       const int64_t now = allocationsOfAGatedRun(*device, executable, inputs, stream);
       made = i <= 36 ? now : std::min(made, now);
