@@ -49,10 +49,10 @@ struct OverlapOptions {
 };
 
 // Returns the candidate that all ranks of the job must use. If the folder of compiled kernels has a
-// choice for these candidates, sizes, ranks and device, returns this choice. Otherwise measures
-// complete runs: the ranks begin each run together, and its time is that of the slowest rank. Rank
-// 0 decides and stores the choice. All ranks must call this function, with equal candidates. It
-// communicates, also if the choice is stored.
+// choice for these candidates and sizes, and for the devices and machines of all ranks, returns
+// this choice. Otherwise measures complete runs: the ranks begin each run together, and its time is
+// that of the slowest rank. Rank 0 decides and stores the choice. All ranks must call this
+// function, with equal candidates. It communicates, also if the choice is stored.
 OverlapChoice chooseOverlap(const Rank& rank, const std::vector<OverlapCandidate>& candidates,
                             const Inputs& inputs, codegen::ImageCache& images,
                             const OverlapOptions& options);

@@ -114,24 +114,16 @@ TEST_F(TuneOverlap, CandidatesAreDifferentPrograms) {
   }
 }
 
-TEST_F(TuneOverlap, FusionWithoutCommunicationHasOneCandidate) {
-  Prepared local;
-  Options options;
-  options.file = "examples/softmax.fusion";
-  local.source = readSource(options.file);
-  bindInputs(local, options);
-  compileProgram(local, options, kRanks);
-  EXPECT_EQ(overlapCandidates(local, options, kRanks).size(), 1u);
-}
-
-TEST_F(TuneOverlap, HostProgramHasOneCandidate) {
-  Prepared program;
-  Options options;
-  options.file = "examples/ring_allgather.hostir";
-  program.source = readSource(options.file);
-  bindInputs(program, options);
-  compileProgram(program, options, kRanks);
-  EXPECT_EQ(overlapCandidates(program, options, kRanks).size(), 1u);
+TEST_F(TuneOverlap, LocalFusionsAndHostProgramsHaveOneCandidate) {
+  for (const char* file : {"examples/softmax.fusion", "examples/ring_allgather.hostir"}) {
+    Prepared other;
+    Options options;
+    options.file = file;
+    other.source = readSource(options.file);
+    bindInputs(other, options);
+    compileProgram(other, options, kRanks);
+    EXPECT_EQ(overlapCandidates(other, options, kRanks).size(), 1u) << file;
+  }
 }
 
 TEST_F(TuneOverlap, AllRanksUseEachForcedChoiceAndGetTheSameNumbers) {
