@@ -91,6 +91,10 @@ struct LaunchStage {
   // Cuda: the number of bytes at the start of the workspace that the device sets to 0 before the
   // launch. If it is above 0, `pointers` contains a pointer to the start of the workspace.
   int64_t cleared_bytes = 0;
+  // Cuda: true if the kernel itself waits for all earlier work of its stream
+  // (hd::awaitEarlierWork()). The device may then place its blocks on multiprocessors while the
+  // previous kernel of the stream still runs.
+  bool starts_early = false;
   bool operator==(const LaunchStage&) const = default;
 };
 

@@ -32,6 +32,7 @@ class CudaEmitter {
                   : fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(const "
                                 "__grid_constant__ {} args) {{",
                                 s_.block, nest_.entry, args));
+    if (!is_part_) out_.line("hd::awaitEarlierWork();");
     out_.line(fmt::format("typedef {} Index;", nest_.wide_index ? "long long" : "int"));
     writeArguments(out_, nest_);
     if (s_.kind == ScheduleKind::Pointwise) {

@@ -353,7 +353,9 @@ KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inpu
                planned.layouts.size(), plan.stages.size());
   if (layouts != nullptr) *layouts = std::move(planned.layouts);
   if (target == Target::Cpp) nameEntries(plan);
-  for (const LaunchStage& stage : plan.stages) {
+  for (LaunchStage& stage : plan.stages) {
+    // Each CUDA emitter begins the text of a kernel with hd::awaitEarlierWork().
+    stage.starts_early = target == Target::Cuda;
     std::vector<std::string>& entries = plan.source.entries;
     if (std::find(entries.begin(), entries.end(), stage.entry) == entries.end()) {
       entries.push_back(stage.entry);

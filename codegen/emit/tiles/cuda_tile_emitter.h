@@ -27,6 +27,7 @@ class CudaTileEmitter {
         fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(const "
                     "__grid_constant__ {} args) {{",
                     launchBounds(), frame_.entry, args));
+    out_.line("hd::awaitEarlierWork();");
     out_.line(fmt::format("typedef {} Index;", frame_.wide_index ? "long long" : "int"));
     writeArguments(out_, frame_);
     if (isDivided()) {

@@ -21,6 +21,7 @@ class SquareEmitter {
         fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(const "
                     "__grid_constant__ {} args) {{",
                     kSquareThreads, frame_.entry, args));
+    out_.line("hd::awaitEarlierWork();");
     out_.line(fmt::format("typedef {} Index;", frame_.wide_index ? "long long" : "int"));
     writeArguments(out_, frame_);
     writeSquareIndex();

@@ -82,6 +82,8 @@ CudaDevice::CudaDevice(int ordinal) : ordinal_(ordinal) {
   cudaDeviceProp properties{};
   HEDDLE_CUDA(cudaGetDeviceProperties, &properties, ordinal);
   architecture_ = architectureOf(ordinal);
+  constexpr int kFirstWithEarlyStarts = 9;  // compute capability 9.0
+  starts_early_ = properties.major >= kFirstWithEarlyStarts;
   description_ = fmt::format("cuda:{} {} ({})", ordinal, properties.name, architecture_);
   int driver = 0;
   HEDDLE_CUDA(cudaDriverGetVersion, &driver);
@@ -229,7 +231,9 @@ void CudaDevice::launch(KernelHandle kernel, const codegen::LaunchStage& stage,
     HEDDLE_CUDA(cudaMemsetAsync, workspace, 0, static_cast<size_t>(stage.cleared_bytes),
                 native(stream));
   }
-  loaded->launch({stage.grid, stage.grid_y, stage.block, stage.shared_bytes}, args, native(stream));
+  loaded->launch({stage.grid, stage.grid_y, stage.block, stage.shared_bytes,
+                  stage.starts_early && starts_early_},
+                 args, native(stream));
 }
 
 std::optional<KernelResources> CudaDevice::resourcesOf(KernelHandle kernel,

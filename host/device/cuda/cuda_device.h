@@ -109,6 +109,7 @@ class CudaDevice : public Device {
   int ordinal_;
   bool is_only_one_;          // true: the process sees no other GPU
   std::string architecture_;  // "sm_90"
+  bool starts_early_;         // LaunchStage::starts_early has an effect on this GPU
   std::string description_;
   std::string driver_;
   std::unique_ptr<CudaAllocator> allocator_;

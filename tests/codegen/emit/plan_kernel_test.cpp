@@ -1,10 +1,15 @@
 #include "codegen/emit/plan_kernel.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
 
 #include "codegen/kernel.h"
 #include "codegen/plan/desc_list.h"
 #include "ir/graph/builder.h"
+#include "ir/text/fusion_text.h"
 #include "tests/codegen/binary_fusion.h"
 #include "tests/sanitized.h"
 
@@ -47,6 +52,47 @@ TEST(PlanKernel, EmptyOutputsLaunchNothing) {
     EXPECT_TRUE(planKernel(f, in, out, target).stages.empty());
     EXPECT_FALSE(describeSchedule(f, in, out, target, {}, {}).empty());
   }
+}
+
+size_t countOf(const std::string& part, const std::string& text) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+// The device may start a kernel before the previous kernel of the stream has ended
+// (LaunchStage::starts_early), so a kernel must wait before it accesses memory.
+TEST(PlanKernel, EveryCudaKernelFirstWaitsForEarlierWork) {
+  const auto expectWaits = [](const char* ops, std::vector<TensorDesc> in,
+                              std::vector<TensorDesc> out, size_t stages) {
+    const Fusion f = parseFusion(fmt::format("heddle 1 fusion f(%x: f32[n, m]) {{ {} }}", ops), "");
+    const KernelPlan plan = planKernel(f, in, out, Target::Cuda);
+    EXPECT_EQ(plan.stages.size(), stages) << ops;
+    for (const LaunchStage& stage : plan.stages) EXPECT_TRUE(stage.starts_early) << ops;
+    EXPECT_EQ(countOf("__global__", plan.source.text), stages) << ops;
+    EXPECT_EQ(countOf("args) {\n  hd::awaitEarlierWork();\n", plan.source.text), stages) << ops;
+    for (const LaunchStage& stage : planKernel(f, in, out, Target::Cpp).stages) {
+      EXPECT_FALSE(stage.starts_early) << ops;
+    }
+  };
+  const auto desc = [](std::vector<int64_t> sizes) { return denseDesc(DType::F32, sizes); };
+  const TensorDesc x = desc({4096, 1024});
+  TensorDesc transposed = x;
+  transposed.strides = {1, 4096};
+  expectWaits("%y = neg(%x) return %y", {x}, {x}, 1);                         // loops
+  expectWaits("%y = neg(%x) return %y", {x}, {transposed}, 1);                // squares
+  expectWaits("%y = softmax(%x, axis=1) return %y", {x}, {x}, 1);             // rows
+  expectWaits("%y = softmax(%x, axis=0) return %y", {x}, {x}, 1);             // bundles
+  expectWaits("%y = sum(%x, axes=[0]) return %y", {x}, {desc({1024})}, 2);    // loops, combined
+  expectWaits("%r = sum(%x, axes=[1]) %c = sum(%x, axes=[0]) return %r, %c",  // columns
+              {x}, {desc({4096}), desc({1024})}, 2);
+  const TensorDesc rows = desc({64, 1 << 20});
+  expectWaits("%y = softmax(%x, axis=1) return %y", {rows}, {rows}, 1);  // divided rows
+  const TensorDesc few = desc({4, 1 << 22});
+  expectWaits("%y = softmax(%x, axis=1) return %y", {few}, {few}, 3);  // sweeps
+  // Two parts that share a launch.
+  expectWaits("%a = neg(%x) %i = iota(sizes=[n], axis=0) %b = neg(%i) return %a, %b", {x},
+              {x, denseDesc(DType::I64, {4096})}, 1);
 }
 
 TEST(PlanKernel, ChainOfTenThousandOpsIsPlanned) {

@@ -111,6 +111,8 @@ inline int threads() { return simt_host->threads(); }
 inline long long block() { return simt_host->block(); }
 inline long long blocks() { return simt_host->blocks(); }
 inline int blockRow() { return simt_host->row(); }
+// The test runs one launch after another.
+inline void awaitEarlierWork() {}
 // Each barrier() in the source has a number, so that a test can make all threads skip this barrier.
 inline void barrierNumber(int number) { simt_host->barrier(number); }
 #define barrier() barrierNumber(__COUNTER__)

@@ -26,6 +26,13 @@ bool launchByDriver(const cudaLaunchConfig_t& config, cudaKernel_t kernel, void*
   same.blockDimZ = config.blockDim.z;
   same.sharedMemBytes = static_cast<unsigned>(config.dynamicSmemBytes);
   same.hStream = config.stream;
+  CUlaunchAttribute early{};
+  if (config.numAttrs > 0) {
+    early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    early.value.programmaticStreamSerializationAllowed = 1;
+    same.attrs = &early;
+    same.numAttrs = 1;
+  }
   // A cudaKernel_t is a CUkernel, which the driver also accepts in place of a CUfunction.
   return launch(&same, reinterpret_cast<CUfunction>(kernel), parameters, nullptr) == CUDA_SUCCESS;
 }
@@ -90,6 +97,13 @@ void CudaKernel::launch(const Shape& shape, const void* args, cudaStream_t strea
   config.blockDim = dim3(static_cast<unsigned>(shape.block), 1, 1);
   config.dynamicSmemBytes = static_cast<size_t>(shape.shared_bytes);
   config.stream = stream;
+  cudaLaunchAttribute early{};
+  if (shape.starts_early) {
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    config.attrs = &early;
+    config.numAttrs = 1;
+  }
   void* parameters[] = {const_cast<void*>(args)};
   if (launchByDriver(config, kernel_, parameters)) return;
   // The runtime repeats the launch. If it fails again, the runtime returns the error for the

@@ -21,10 +21,11 @@ class CudaKernel {
   CudaKernel& operator=(const CudaKernel&) = delete;
 
   struct Shape {
-    int64_t grid = 1;          // blocks in x
-    int32_t grid_y = 1;        // blocks in y
-    int32_t block = 1;         // threads per block
-    int32_t shared_bytes = 0;  // dynamic shared memory per block
+    int64_t grid = 1;           // blocks in x
+    int32_t grid_y = 1;         // blocks in y
+    int32_t block = 1;          // threads per block
+    int32_t shared_bytes = 0;   // dynamic shared memory per block
+    bool starts_early = false;  // LaunchStage::starts_early, if the device supports it
   };
   // Enqueues one launch. `args` points to the parameter, which the driver copies before the call
   // returns. The device of the kernel must be the current CUDA device.

@@ -20,6 +20,13 @@ extern "C" __global__ void store(const __grid_constant__ Args a) {
   long long i = (long long)(blockIdx.y * gridDim.x + blockIdx.x) * blockDim.x + threadIdx.x;
   if (i < a.n) a.out[i] = a.value + (int)i;
 }
+extern "C" __global__ void next(const __grid_constant__ Args a) {
+  hd::awaitEarlierWork();
+  const int before = a.out[0];
+  long long start = clock64();
+  while (clock64() - start < a.spins * 1000LL) {}
+  if (threadIdx.x == 0) a.out[0] = before + a.value;
+}
 extern "C" __global__ void shared(const __grid_constant__ Args a) {
   extern __shared__ int memory[];
   for (int i = threadIdx.x; i < a.n; i += blockDim.x) memory[i] = a.value + i;
@@ -38,8 +45,9 @@ struct Args {
 class CudaDeviceGpu : public GpuDeviceFixture {
  protected:
   void launch(KernelHandle kernel, const Args& args, Stream stream, int64_t grid,
-              int32_t grid_y = 1, int32_t shared_bytes = 0) {
+              int32_t grid_y = 1, int32_t shared_bytes = 0, bool starts_early = false) {
     codegen::LaunchStage stage;
+    stage.starts_early = starts_early;
     stage.entry = "test";
     stage.args.resize(sizeof(Args));
     stage.grid = grid;
@@ -125,6 +133,18 @@ TEST_F(CudaDeviceGpu, EventsOrderStreams) {
   }
   device_->destroyEvent(event);
   device_->destroyStream(other);
+}
+
+// Each kernel reads what the previous one wrote at its end. Without hd::awaitEarlierWork(), it
+// would read too early.
+TEST_F(CudaDeviceGpu, KernelsThatStartEarlyWaitForEarlierWork) {
+  KernelHandle next = compile(kKernels, "next");
+  auto* out = static_cast<int*>(allocate(512));
+  for (int round = 0; round < 5; ++round) {
+    device_->fill(out, 0, 512, stream_, {});
+    for (int i = 0; i < 100; ++i) launch(next, {out, 1, 1, 20}, stream_, 1, 1, 0, true);
+    EXPECT_EQ(download<int>(out, 1, stream_)[0], 100);
+  }
 }
 
 TEST_F(CudaDeviceGpu, EventIsDoneWhenItsWorkIsDone) {
