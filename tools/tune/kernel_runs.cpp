@@ -15,6 +15,7 @@ namespace {
 
 constexpr int64_t kGpuFlush = int64_t{256} << 20;  // more than the L2 cache of every GPU
 constexpr int64_t kCpuFlush = int64_t{32} << 20;
+constexpr int64_t kLeastFlush = int64_t{1} << 20;  // used if the memory is exhausted
 
 // The number of different random elements of an input. A larger input repeats these elements,
 // because the computation of billions of random numbers would take longer than the measurement. The
@@ -60,6 +61,22 @@ host::Tensor blockOf(host::Device& device, int64_t bytes, const std::string& ker
   return {memory, denseDesc(DType::U8, {size}), std::move(owner)};
 }
 
+// Returns the block that run() writes to flush the caches. If the memory is exhausted, the block is
+// smaller, and a run may find a part of its operands in a cache. A job that uses nearly all memory
+// can therefore tune too.
+host::Tensor blockToFlush(host::Device& device, const std::string& kernel) {
+  const std::string what = "the block that replaces the contents of the caches";
+  int64_t bytes = device.kind() == host::DeviceKind::Cuda ? kGpuFlush : kCpuFlush;
+  for (; bytes > kLeastFlush; bytes /= 2) {
+    try {
+      return blockOf(device, bytes, kernel, what);
+    } catch (const UserError& error) {
+      if (error.code() != ErrorCode::OutOfMemory) throw;
+    }
+  }
+  return blockOf(device, bytes, kernel, what);
+}
+
 }  // namespace
 
 KernelRuns::KernelRuns(const host::LaunchedKernel& kernel,
@@ -103,8 +120,7 @@ void KernelRuns::allocate(uint64_t seed) {
     workspace = std::max(workspace, each.plan.workspace_bytes);
   }
   workspace_ = blockOf(device_, workspace, name, "the workspace");
-  const int64_t flushed = device_.kind() == host::DeviceKind::Cuda ? kGpuFlush : kCpuFlush;
-  flushed_ = blockOf(device_, flushed, name, "the block that replaces the contents of the caches");
+  flushed_ = blockToFlush(device_, name);
 }
 
 // Returns an input whose memory contains random values, also in the gaps between elements.

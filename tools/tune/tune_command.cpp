@@ -31,10 +31,11 @@ constexpr const char* kTerms =
     "the kernels of all ranks of a job of N ranks, on one device. The choices are stored next to\n"
     "the compiled kernels, and `heddle run --tune auto` finds them there.\n"
     "With several files, --set must fit each of them.\n"
-    "A candidate is left out if it does not compile, does not run, or gives other results than "
-    "the\n"
-    "first one. The times are medians. Before a run, a write of 256 MiB (CUDA) or 32 MiB (CPU) "
-    "replaces the contents of the caches.";
+    "A candidate is left out if it does not compile, does not run, spills many registers, or "
+    "gives\n"
+    "wrong results. docs/tuning.md has the exact rules. The times are medians. Before a run, a "
+    "write\n"
+    "of 256 MiB (CUDA) or 32 MiB (CPU) replaces the contents of the caches.";
 
 // Returns the store of choices, which is in the folder of the compiled kernels.
 host::ChoiceCache openStore() {
