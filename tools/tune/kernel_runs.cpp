@@ -15,7 +15,9 @@ namespace {
 
 constexpr int64_t kGpuFlush = int64_t{256} << 20;  // more than the L2 cache of every GPU
 constexpr int64_t kCpuFlush = int64_t{32} << 20;
-constexpr int64_t kLeastFlush = int64_t{1} << 20;  // used if the memory is exhausted
+// If the memory is exhausted, the block may have a quarter of this size. On a GPU this is 64 MiB,
+// which is more than the L2 cache of an H200.
+constexpr int64_t kSmallerFlushes = 4;
 
 // The number of different random elements of an input. A larger input repeats these elements,
 // because the computation of billions of random numbers would take longer than the measurement. The
@@ -62,12 +64,12 @@ host::Tensor blockOf(host::Device& device, int64_t bytes, const std::string& ker
 }
 
 // Returns the block that run() writes to flush the caches. If the memory is exhausted, the block is
-// smaller, and a run may find a part of its operands in a cache. A job that uses nearly all memory
-// can therefore tune too.
+// smaller (kSmallerFlushes).
 host::Tensor blockToFlush(host::Device& device, const std::string& kernel) {
   const std::string what = "the block that replaces the contents of the caches";
-  int64_t bytes = device.kind() == host::DeviceKind::Cuda ? kGpuFlush : kCpuFlush;
-  for (; bytes > kLeastFlush; bytes /= 2) {
+  const int64_t most = device.kind() == host::DeviceKind::Cuda ? kGpuFlush : kCpuFlush;
+  int64_t bytes = most;
+  for (; bytes > most / kSmallerFlushes; bytes /= 2) {
     try {
       return blockOf(device, bytes, kernel, what);
     } catch (const UserError& error) {

@@ -25,7 +25,8 @@ namespace heddle::tools {
 // of `kernel`, a launch in the program. Every output has its own memory here, even if the program
 // stores it in an input. An object allocates the operands, and the largest workspace (temporary
 // memory) that a candidate needs. It also allocates a block of memory, which run() writes to flush
-// the caches (256 MiB on a GPU, 32 MiB on a CPU, or less if the memory is exhausted).
+// the caches (256 MiB on a GPU, 32 MiB on a CPU; as little as a quarter if the memory is
+// exhausted).
 class KernelRuns final : public CandidateTimer {
  public:
   // `all` are the candidates. `orders` has the reductionOrder() of each candidate

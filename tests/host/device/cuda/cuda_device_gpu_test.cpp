@@ -135,8 +135,8 @@ TEST_F(CudaDeviceGpu, EventsOrderStreams) {
   device_->destroyStream(other);
 }
 
-// Each kernel reads what the previous one wrote at its end. Without hd::awaitEarlierWork(), it
-// would read too early.
+// Each kernel reads what the previous one wrote at its end. If hd::awaitEarlierWork() let the next
+// kernel start but did not wait itself, kernels would read too early.
 TEST_F(CudaDeviceGpu, KernelsThatStartEarlyWaitForEarlierWork) {
   KernelHandle next = compile(kKernels, "next");
   auto* out = static_cast<int*>(allocate(512));
