@@ -92,8 +92,8 @@ struct LaunchStage {
   // launch. If it is above 0, `pointers` contains a pointer to the start of the workspace.
   int64_t cleared_bytes = 0;
   // Cuda: true if the kernel itself waits for all earlier work of its stream
-  // (hd::awaitEarlierWork()). The device may then place its blocks on multiprocessors while the
-  // previous kernel of the stream still runs.
+  // (hd::awaitEarlierWork()). The device may then place the blocks of the kernel on multiprocessors
+  // while previous kernels of the stream still run.
   bool starts_early = false;
   bool operator==(const LaunchStage&) const = default;
 };

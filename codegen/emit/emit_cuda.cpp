@@ -25,14 +25,14 @@ class CudaEmitter {
   std::string emit() {
     std::string args = "Args_" + nest_.entry;
     std::string text = nest_.args.structText(args);
-    out_.open(is_part_
-                  ? fmt::format("__device__ inline void {}(const {}& args, const long long block, "
-                                "const long long blocks) {{",
-                                nest_.entry, args)
-                  : fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(const "
-                                "__grid_constant__ {} args) {{",
-                                s_.block, nest_.entry, args));
-    if (!is_part_) out_.line("hd::awaitEarlierWork();");
+    if (is_part_) {
+      out_.open(
+          fmt::format("__device__ inline void {}(const {}& args, const long long block, const long "
+                      "long blocks) {{",
+                      nest_.entry, args));
+    } else {
+      openCudaEntry(out_, nest_.entry, std::to_string(s_.block));
+    }
     out_.line(fmt::format("typedef {} Index;", nest_.wide_index ? "long long" : "int"));
     writeArguments(out_, nest_);
     if (s_.kind == ScheduleKind::Pointwise) {

@@ -37,11 +37,7 @@ void writeCalls(TextWriter& out, const SharedKernel& kernel, bool by_pointer, co
 
 std::string emitSharedCuda(const SharedKernel& kernel) {
   TextWriter out;
-  out.open(
-      fmt::format("extern \"C\" __global__ void __launch_bounds__({0}) {1}(const __grid_constant__ "
-                  "Args_{1} args) {{",
-                  kernel.block, kernel.entry));
-  out.line("hd::awaitEarlierWork();");
+  openCudaEntry(out, kernel.entry, std::to_string(kernel.block));
   out.line("const int part = hd::partOf(args.first, (int)args.parts, hd::block());");
   out.line("const long long block = hd::block() - args.first[part];");
   out.line("const long long blocks = args.first[part + 1] - args.first[part];");

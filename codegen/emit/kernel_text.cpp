@@ -268,6 +268,14 @@ void writeLanePragma(TextWriter& out, const IdVector<AccumulatorId, Accumulator>
   if (calls && lanes <= kMostUnrolled) out.line("#pragma GCC unroll 1");
 }
 
+void openCudaEntry(TextWriter& out, const std::string& entry, const std::string& bounds) {
+  out.open(
+      fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(const __grid_constant__ "
+                  "Args_{} args) {{",
+                  bounds, entry, entry));
+  out.line("hd::awaitEarlierWork();");
+}
+
 void writeArguments(TextWriter& out, const KernelFrame& frame) {
   for (const Access& access : frame.accesses) {
     std::string type = (access.output ? "" : "const ") + std::string(storedType(access.dtype));

@@ -124,6 +124,10 @@ void writeLanePragma(TextWriter& out, const IdVector<AccumulatorId, Accumulator>
 
 // Writes declarations of locals for the pointers, sizes and scalars of the argument struct `args`.
 void writeArguments(TextWriter& out, const KernelFrame& frame);
+// Opens the entry point of a CUDA kernel whose argument struct is `Args_` + entry. The kernel first
+// waits for earlier work of its stream, so that it may start early (LaunchStage::starts_early).
+// `bounds`: the arguments of __launch_bounds__.
+void openCudaEntry(TextWriter& out, const std::string& entry, const std::string& bounds);
 // Opens the entry point of a C++ kernel, and writes declarations of locals for its arguments.
 void openCppEntry(TextWriter& out, const KernelFrame& frame);
 // Returns the expression of the element in lane `i` of a tensor. The pointer p<tensor> points to

@@ -354,7 +354,7 @@ KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inpu
   if (layouts != nullptr) *layouts = std::move(planned.layouts);
   if (target == Target::Cpp) nameEntries(plan);
   for (LaunchStage& stage : plan.stages) {
-    // Each CUDA emitter begins the text of a kernel with hd::awaitEarlierWork().
+    // Each CUDA kernel begins with hd::awaitEarlierWork() (openCudaEntry()).
     stage.starts_early = target == Target::Cuda;
     std::vector<std::string>& entries = plan.source.entries;
     if (std::find(entries.begin(), entries.end(), stage.entry) == entries.end()) {

@@ -93,8 +93,8 @@ __device__ inline int blockRow() { return (int)blockIdx.y; }
 // Waits until all earlier work of the stream has completed, and its writes are visible. Each
 // generated kernel calls this function before it accesses memory. The device may therefore start
 // the kernel early (programmatic dependent launch, since compute capability 9.0). It places the
-// blocks of the kernel while the last blocks of the previous kernel still run. The first
-// instruction permits the same for the next kernel of the stream.
+// blocks of the kernel while the last blocks of the previous kernel still run. The
+// instruction launch_dependents permits the same for the next kernel of the stream.
 __device__ inline void awaitEarlierWork() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");

@@ -23,11 +23,7 @@ class CudaTileEmitter {
   std::string emit() {
     const std::string args = "Args_" + frame_.entry;
     std::string text = frame_.args.structText(args);
-    out_.open(
-        fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(const "
-                    "__grid_constant__ {} args) {{",
-                    launchBounds(), frame_.entry, args));
-    out_.line("hd::awaitEarlierWork();");
+    openCudaEntry(out_, frame_.entry, launchBounds());
     out_.line(fmt::format("typedef {} Index;", frame_.wide_index ? "long long" : "int"));
     writeArguments(out_, frame_);
     if (isDivided()) {

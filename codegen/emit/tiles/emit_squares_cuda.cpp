@@ -17,11 +17,7 @@ class SquareEmitter {
   std::string emit() {
     const std::string args = "Args_" + frame_.entry;
     const std::string text = frame_.args.structText(args);
-    out_.open(
-        fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(const "
-                    "__grid_constant__ {} args) {{",
-                    kSquareThreads, frame_.entry, args));
-    out_.line("hd::awaitEarlierWork();");
+    openCudaEntry(out_, frame_.entry, std::to_string(kSquareThreads));
     out_.line(fmt::format("typedef {} Index;", frame_.wide_index ? "long long" : "int"));
     writeArguments(out_, frame_);
     writeSquareIndex();

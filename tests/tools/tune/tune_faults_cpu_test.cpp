@@ -144,6 +144,32 @@ TEST_F(TuneFaults, ExhaustedMemoryNamesTheKernelAndTheOperand) {
   EXPECT_EQ(errors.find("caches"), std::string::npos) << errors;
 }
 
+// From one allocation on, all of them fail. The message about the caches names the smallest block.
+TEST_F(TuneFaults, NoMemoryForTheSmallestFlushIsAnError) {
+  host::testing::FaultyDevice device;
+  std::string errors;
+  const auto visit = [&](const host::LaunchedKernel& kernel) {
+    const std::vector<codegen::Candidate> all = kernel.candidates();
+    bool fails = true;
+    for (int64_t call = 0; fails; ++call) {
+      device.loseAt(call);
+      try {
+        KernelRuns(kernel, all, std::vector<std::string>(all.size()), device, images_, 0);
+      } catch (const UserError& error) {
+        errors += std::string(error.what()) + "\n";
+      }
+      fails = device.hasFailed();
+      device.repair();
+    }
+  };
+  host::forEachLaunchedKernel(program_, kSizes, 0, 1, device.kind(), host::Launches::First, visit);
+  EXPECT_NE(
+      errors.find("tuning kernel center: cannot allocate the block that replaces the contents "
+                  "of the caches (8388608 bytes): "),
+      std::string::npos)
+      << errors;
+}
+
 // Runs only the first kernel.
 class ForgetfulDevice : public host::testing::FaultyDevice {
  public:
