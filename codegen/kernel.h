@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -63,13 +64,18 @@ struct LaunchStage {
   std::vector<std::byte> args;
   // A pointer that each run writes into `args`.
   struct PointerPatch {
-    int32_t offset;   // bytes, into args
-    int32_t operand;  // index into the inputs and then the outputs of the segment; or kWorkspace
+    int32_t offset;  // bytes, into args
+    // Index into the inputs and then the outputs of the segment; or kWorkspace; or kCounters.
+    int32_t operand;
     int64_t workspace_offset =
         0;  // kWorkspace: bytes from the start of the workspace; other operands: 0
     bool operator==(const PointerPatch&) const = default;
   };
   static constexpr int32_t kWorkspace = -1;
+  // The counters: kCounterBytes bytes of device memory with kFullAlignment. They are 0 before each
+  // launch, and each launch leaves them 0. Launches on one stream may therefore share them.
+  static constexpr int32_t kCounters = -2;
+  static constexpr int64_t kCounterBytes = 4096;
   // A run-time scalar that each run writes into `args`.
   struct ScalarPatch {
     int32_t offset;   // bytes, into args
@@ -97,6 +103,12 @@ struct LaunchStage {
   bool starts_early = false;
   bool operator==(const LaunchStage&) const = default;
 };
+
+// Returns whether a launch uses the counters (LaunchStage::kCounters).
+inline bool usesCounters(const LaunchStage& stage) {
+  return std::any_of(stage.pointers.begin(), stage.pointers.end(),
+                     [](const auto& patch) { return patch.operand == LaunchStage::kCounters; });
+}
 
 // Returns the offset, in LaunchStage::args, of the pointer to the start of the workspace. Returns
 // -1 if there is no such pointer.

@@ -12,8 +12,9 @@
 
 namespace heddle::codegen {
 
-// The numbers of one *entry* for one set of shapes. An entry is an entry point of a kernel, or one
-// part of a shared launch (StageLayout in codegen/plan/argument_value.h).
+// The numbers of one *entry* for one set of shapes. An entry is an entry point of a kernel, one
+// part of a shared launch, or one stage of a CUDA reduction (StageLayout in
+// codegen/plan/argument_value.h).
 struct EntryNumbers {
   Space space;
   Schedule schedule;

@@ -112,11 +112,12 @@ void addRows(const RowCandidate& candidate, Space rows, Target target, const Row
   appendFacts(entry, numbers.facts);
 }
 
-// Adds the second of two launches: it combines the partial results.
+// Adds the stage that combines partial results. `first`: see combineSchedule(), or nullptr.
 void addCombine(const LoopTensors& loops, Space space, int64_t reduced_count, Target target,
-                KernelNumbers& numbers) {
+                const Schedule* first, KernelNumbers& numbers) {
   keepOnly(loops.second, space);
-  const Schedule schedule = chooseSchedule(space, target, false);
+  const Schedule schedule =
+      first != nullptr ? combineSchedule(*first, space) : chooseSchedule(space, target, false);
   addLoop(FactKind::Loop, std::move(space), schedule, reduced_count, numbers);
 }
 
@@ -205,7 +206,7 @@ int64_t PiecePlanner::decideLoops(Space space, const Analysis& analysis,
   SplitSpaces split = splitSpaces(space, loops->partials, schedule.splits);
   keepOnly(loops->first, split.first);
   addLoop(FactKind::Loop, std::move(split.first), schedule, reduced_count, numbers);
-  addCombine(*loops, std::move(split.second), reduced_count, target_, numbers);
+  addCombine(*loops, std::move(split.second), reduced_count, target_, &schedule, numbers);
   return split.bytes;
 }
 
@@ -358,7 +359,7 @@ std::optional<int64_t> PiecePlanner::decideTogether(const Given& given, const Ax
     tensor.base = split.first.tensors[first_partial + static_cast<size_t>(tensor.column)].base;
   }
   addRows(*chosen, std::move(rows), target_, demands.sweeps, numbers);
-  addCombine(parts.loops, std::move(split.second), reduced_count, target_, numbers);
+  addCombine(parts.loops, std::move(split.second), reduced_count, target_, nullptr, numbers);
   return split.bytes;
 }
 

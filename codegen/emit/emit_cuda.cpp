@@ -10,12 +10,16 @@
 namespace heddle::codegen {
 namespace {
 
+// What the text of a nest is: the entry point of a kernel; or a function that the kernel of a
+// shared launch calls (emitCudaPart()); or a function for one of the two stages of a kernel
+// (emitCudaStage()).
+enum class Form : uint8_t { Entry, Part, Stage };
+
 class CudaEmitter {
  public:
-  // If `is_part` is true, the text is a function that the kernel of a shared launch calls.
-  CudaEmitter(const LoopNest& nest, bool is_part)
+  CudaEmitter(const LoopNest& nest, Form form)
       : nest_(nest),
-        is_part_(is_part),
+        form_(form),
         s_(nest.schedule),
         inner_(s_.kind == ScheduleKind::InnerReduction),
         windows_(nest.computation.loop, nest.computation.accumulators, nest, s_.lanes),
@@ -25,14 +29,7 @@ class CudaEmitter {
   std::string emit() {
     std::string args = "Args_" + nest_.entry;
     std::string text = nest_.args.structText(args);
-    if (is_part_) {
-      out_.open(
-          fmt::format("__device__ inline void {}(const {}& args, const long long block, const long "
-                      "long blocks) {{",
-                      nest_.entry, args));
-    } else {
-      openCudaEntry(out_, nest_.entry, std::to_string(s_.block));
-    }
+    open(args);
     out_.line(fmt::format("typedef {} Index;", nest_.wide_index ? "long long" : "int"));
     writeArguments(out_, nest_);
     if (s_.kind == ScheduleKind::Pointwise) {
@@ -45,6 +42,22 @@ class CudaEmitter {
   }
 
  private:
+  void open(const std::string& args) {
+    if (form_ == Form::Entry) {
+      openCudaEntry(out_, nest_.entry, std::to_string(s_.block));
+      combiner_.declareScratch();
+      return;
+    }
+    std::string more;
+    if (form_ == Form::Part) more = ", const long long block, const long long blocks";
+    if (form_ == Form::Stage && combiner_.usesScratch()) {
+      out_.line("template <class Scratch>");
+      more = ", Scratch& scratch";
+    }
+    out_.open(
+        fmt::format("__device__ inline void {}(const {}& args{}) {{", nest_.entry, args, more));
+  }
+
   const Computation& computation() const { return nest_.computation; }
   const Access& access(int t) const { return nest_.access(t); }
   const Accumulator& accumulator(AccumulatorId a) const { return computation().accumulators[a]; }
@@ -211,10 +224,11 @@ class CudaEmitter {
 
   void emitPointwise() {
     int64_t step = int64_t{s_.block} * s_.unroll;
-    out_.open(fmt::format(
-        "for (Index first = (Index){1} * {0} + hd::thread(); first < kept_items; "
-        "first += (Index){2} * {0}) {{",
-        step, is_part_ ? "block" : "hd::block()", is_part_ ? "blocks" : "hd::blocks()"));
+    out_.open(
+        fmt::format("for (Index first = (Index){1} * {0} + hd::thread(); first < kept_items; "
+                    "first += (Index){2} * {0}) {{",
+                    step, form_ == Form::Part ? "block" : "hd::block()",
+                    form_ == Form::Part ? "blocks" : "hd::blocks()"));
     // In each step of the loop, a thread loads the vectors of all its items before it stores the
     // first result. The compiler could not move a load before a store, because both might access
     // the same address.
@@ -253,7 +267,9 @@ class CudaEmitter {
     }
     out_.line(fmt::format("const Index kept = (Index)hd::block() * {} + column;", columns));
     out_.line("const bool active = kept < kept_items;");
-    out_.line("const Index split = hd::blockRow();");
+    // Only a nest that stores partial results divides the reduced items into ranges.
+    const char* split = nest_.partials.empty() ? "0" : "hd::blockRow()";
+    out_.line(fmt::format("const Index split = {};", split));
     writeCoordinates(out_, nest_.kept);
     out_.line("const Index range_begin = split * span;");
     out_.line("const Index range_end = hd::smaller<Index>(range_begin + span, reduced_items);");
@@ -352,7 +368,7 @@ class CudaEmitter {
   }
 
   const LoopNest& nest_;
-  const bool is_part_;
+  const Form form_;
   const Schedule& s_;
   bool inner_;
   Windows windows_;  // the windows of the loop body (codegen/emit/windows.h)
@@ -363,12 +379,14 @@ class CudaEmitter {
 
 }  // namespace
 
-std::string emitCuda(const LoopNest& nest) { return CudaEmitter(nest, false).emit(); }
+std::string emitCuda(const LoopNest& nest) { return CudaEmitter(nest, Form::Entry).emit(); }
+
+std::string emitCudaStage(const LoopNest& nest) { return CudaEmitter(nest, Form::Stage).emit(); }
 
 std::string emitCudaPart(const LoopNest& nest) {
   HEDDLE_CHECK(nest.schedule.kind == ScheduleKind::Pointwise,
                "a part of a shared launch has reductions");
-  return CudaEmitter(nest, true).emit();
+  return CudaEmitter(nest, Form::Part).emit();
 }
 
 }  // namespace heddle::codegen

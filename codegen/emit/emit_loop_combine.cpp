@@ -61,15 +61,23 @@ void LoopCombiner::row(AccumulatorId a) {
   out_.close();
 }
 
-// All accumulators use the same shared memory, one after another. A barrier separates the last
-// access for one accumulator from the first store for the next one.
-void LoopCombiner::columns() {
-  if (s_.reduce_threads == 1) return;
+bool LoopCombiner::usesScratch() const {
+  return s_.kind == ScheduleKind::OuterReduction && s_.reduce_threads > 1;
+}
+
+void LoopCombiner::declareScratch() {
+  if (!usesScratch()) return;
   int bytes = 0;
   for (AccumulatorId a : withState(nest_.computation.accumulators)) {
     bytes = std::max(bytes, stateBytes(accumulator(a)));
   }
   out_.line(fmt::format("__shared__ hd::SharedBytes<{}> scratch;", bytes * s_.lanes * s_.block));
+}
+
+// All accumulators use the same shared memory, one after another. A barrier separates the last
+// access for one accumulator from the first store for the next one.
+void LoopCombiner::columns() {
+  if (!usesScratch()) return;
   for (AccumulatorId a : withState(nest_.computation.accumulators)) column(a);
 }
 

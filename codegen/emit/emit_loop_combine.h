@@ -18,6 +18,10 @@ class LoopCombiner {
   // Returns the number of states of a thread: one per lane. Exception: an inner reduction for which
   // addsTogether() (codegen/emit/accumulator_text.h) returns true has one state for all lanes.
   int32_t states(AccumulatorId a) const;
+  // Returns whether columns() needs shared memory, the variable `scratch`.
+  bool usesScratch() const;
+  // Writes the declaration of this variable, if it is needed.
+  void declareScratch();
   // Writes the declarations of the arrays. Their states contain no elements at first.
   void declare();
   // Combines the states of an inner reduction. The text uses two variables of the kernel: `share`

@@ -23,6 +23,15 @@ LaunchStage makeStage(TileProgram& program) {
   return stage;
 }
 
+LaunchStage makeStage(const std::string& entry, LoopNest& first, LoopNest& second) {
+  LaunchStage stage = makeStage(first);
+  second.args.moveInto(stage);
+  stage.entry = entry;
+  stage.pointers.push_back({static_cast<int32_t>(stage.args.size()), LaunchStage::kCounters});
+  stage.args.resize(stage.args.size() + sizeof(void*));
+  return stage;
+}
+
 void nameEntries(KernelPlan& plan) {
   const std::string suffix = fmt::format("_{:016x}", hash64(plan.source.text));
   std::set<std::string> entries;
@@ -32,6 +41,12 @@ void nameEntries(KernelPlan& plan) {
     }
     stage.entry += suffix;
   }
+}
+
+int32_t entriesOf(const std::vector<StageLayout>& layouts) {
+  size_t entries = 0;
+  for (const StageLayout& layout : layouts) entries += layout.structs.size();
+  return static_cast<int32_t>(entries);
 }
 
 void appendLayouts(std::vector<StageLayout>& all, std::vector<StageLayout> part, int32_t entries,
@@ -52,7 +67,7 @@ void noteTemporaries(const SweepSegment& sweep, const KernelPlan& plan, int32_t 
     noted.resize(launch.pointers.size(), -1);
     for (size_t i = 0; i < launch.pointers.size(); ++i) {
       const int32_t operand = launch.pointers[i].operand;
-      if (operand == LaunchStage::kWorkspace) continue;
+      if (operand == LaunchStage::kWorkspace || operand == LaunchStage::kCounters) continue;
       const int32_t temporary = operandOf(sweep, operand).temporary;
       if (temporary >= 0) noted[i] = temporaries + temporary;
     }

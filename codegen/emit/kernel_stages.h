@@ -2,11 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "codegen/families/sweeps.h"
 #include "codegen/kernel.h"
 #include "codegen/plan/argument_value.h"
+#include "codegen/plan/loop_nest.h"
 #include "codegen/tile/program.h"
 
 namespace heddle::codegen {
@@ -14,10 +16,17 @@ namespace heddle::codegen {
 // Returns the launch of a tile program. Moves the arguments of the program into the launch.
 LaunchStage makeStage(TileProgram& program);
 
+// Returns the launch of a kernel whose text is from emitCudaStages(). Moves the arguments of both
+// stages into the launch.
+LaunchStage makeStage(const std::string& entry, LoopNest& first, LoopNest& second);
+
 // Appends the hash of the source text to the names of the entry points, in the text and in the
 // stages. Different texts then define different names, so that a caller can compile several texts
 // as one.
 void nameEntries(KernelPlan& plan);
+
+// Returns the number of entries (StageLayout) of the launches.
+int32_t entriesOf(const std::vector<StageLayout>& layouts);
 
 // Appends `part`, the layouts of some launches of a kernel, to `all`. In `part`, entries and
 // temporaries (StageLayout) are numbered from 0. The function adds `entries` to the numbers of

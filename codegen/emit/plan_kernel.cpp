@@ -93,9 +93,13 @@ class Planner {
     Decision d = decideLoops(segment_, analysis_, space_, target_, suffix_, choice_);
     made_ = choiceOf(d.first.schedule);
     description_ = describe(d.first.schedule, d.first.space);
-    if (d.two_stages) description_ += "\nthen " + describe(d.second.schedule, d.second.space);
+    if (d.two_stages) {
+      description_ += target_ == Target::Cuda ? "\nthen, in the same launch, " : "\nthen ";
+      description_ += describe(d.second.schedule, d.second.space);
+    }
     if (isEmpty()) return;
     plan_.workspace_bytes = d.workspace_bytes;
+    if (d.two_stages && target_ == Target::Cuda) return planStages(d);
     for (const NestRequest* request : {&d.first, &d.second}) {
       if (request == &d.second && !d.two_stages) break;
       LoopNest nest = buildLoopNest(*request);
@@ -105,8 +109,21 @@ class Planner {
     }
   }
 
+  // Plans one launch that computes both stages of a reduction.
+  void planStages(Decision& d) {
+    const std::string entry = d.first.entry;
+    d.first.entry = "heddle_ranges" + suffix_;
+    LoopNest first = buildLoopNest(d.first);
+    LoopNest second = buildLoopNest(d.second);
+    plan_.source.text += emitCudaStages(entry, first, second);
+    const auto offset = static_cast<int32_t>(first.args.bytes());
+    addLayout(first.args);
+    layouts_.back().structs.push_back({entriesOf(layouts_), offset, second.args.values()});
+    plan_.stages.push_back(makeStage(entry, first, second));
+  }
+
   void addLayout(const ArgumentLayout& args) {
-    layouts_.push_back({{{static_cast<int32_t>(layouts_.size()), 0, args.values()}}});
+    layouts_.push_back({{{entriesOf(layouts_), 0, args.values()}}});
   }
 
   // Plans a tile program of rows if the sizes and the choice permit one. Otherwise plans loops, if
@@ -229,8 +246,7 @@ class Planner {
                                   planner.description());
       plan_.workspace_bytes = std::max(plan_.workspace_bytes, planner.plan().workspace_bytes);
       plans.push_back(std::move(planner.plan()));
-      appendLayouts(layouts_, std::move(planner.layouts()), static_cast<int32_t>(layouts_.size()),
-                    temporaries_);
+      appendLayouts(layouts_, std::move(planner.layouts()), entriesOf(layouts_), temporaries_);
       temporaries_ += planner.temporaries();
     }
     size_t first = 0;
@@ -298,7 +314,7 @@ Planned planParts(const Fusion& segment, const Analysis& analysis, const Operand
       continue;
     }
     planner.run();
-    const auto count = static_cast<int32_t>(planner.layouts().size());
+    const int32_t count = entriesOf(planner.layouts());
     appendLayouts(planned.layouts, std::move(planner.layouts()), entries, temporaries);
     entries += count;
     temporaries += planner.temporaries();

@@ -239,6 +239,7 @@ void appendSweep(KernelPlan& plan, const SweepSegment& sweep,
   for (LaunchStage& stage : part.stages) {
     for (LaunchStage::PointerPatch& patch : stage.pointers) {
       if (patch.operand == LaunchStage::kWorkspace) continue;
+      if (patch.operand == LaunchStage::kCounters) continue;
       const SweepSegment::Operand& operand = operandOf(sweep, patch.operand);
       patch.operand = operand.temporary < 0 ? operand.operand : LaunchStage::kWorkspace;
       if (operand.temporary >= 0)

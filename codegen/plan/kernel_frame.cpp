@@ -65,9 +65,16 @@ std::vector<ArgumentValue> ArgumentLayout::values() const {
 }
 
 void ArgumentLayout::moveInto(LaunchStage& stage) {
-  stage.args = std::move(bytes_);
-  stage.pointers = std::move(pointers_);
-  stage.scalars = std::move(scalars_);
+  const auto offset = static_cast<int32_t>(stage.args.size());
+  stage.args.insert(stage.args.end(), bytes_.begin(), bytes_.end());
+  for (LaunchStage::PointerPatch patch : pointers_) {
+    patch.offset += offset;
+    stage.pointers.push_back(patch);
+  }
+  for (LaunchStage::ScalarPatch patch : scalars_) {
+    patch.offset += offset;
+    stage.scalars.push_back(patch);
+  }
 }
 
 namespace {

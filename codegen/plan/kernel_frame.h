@@ -43,10 +43,11 @@ class ArgumentLayout {
   void addScalar(const std::string& name, int32_t operand, DType dtype);
 
   const std::vector<Field>& fields() const { return fields_; }
-  std::vector<ArgumentValue> values() const;  // values of the fields
+  std::vector<ArgumentValue> values() const;      // values of the fields
+  size_t bytes() const { return bytes_.size(); }  // size of the struct
   // Returns the declaration of the struct in the kernel language.
   std::string structText(const std::string& name) const;
-  // Moves the bytes of the struct to `stage`, with the patches for pointers and scalars.
+  // Appends the bytes of the struct to `stage`, with the patches for pointers and scalars.
   void moveInto(LaunchStage& stage);
 
  private:

@@ -1,6 +1,7 @@
 #include "codegen/plan/schedule.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "ir/base/check.h"
 
@@ -8,9 +9,7 @@ namespace heddle::codegen {
 namespace {
 
 int64_t floorPowerOfTwo(int64_t n) {
-  int64_t p = 1;
-  while (p * 2 <= n) p *= 2;
-  return p;
+  return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(n, 1))));
 }
 
 // Returns the number of neighbouring elements that a thread loads or stores at once: 1 if some
@@ -177,6 +176,12 @@ void chooseReductionLanes(const Space& space, Schedule& s, bool may_split) {
   s.unroll = static_cast<int32_t>(floorPowerOfTwo(loads / std::clamp<int64_t>(inputs, 1, loads)));
 }
 
+// Returns the number of groups of blocks of a CUDA reduction. The blocks of a group reduce the same
+// items of the kept axes, each block in another range of the reduced items.
+int64_t groupsOf(const Schedule& s, const Space& space) {
+  return ceilDiv(keptItems(s, space), int64_t{s.block / s.reduce_threads});
+}
+
 void scheduleCudaReduction(const Space& space, Schedule& s, bool may_split) {
   chooseReductionLanes(space, s, may_split);
   s.chunk = s.lanes;
@@ -206,7 +211,7 @@ void scheduleCudaReduction(const Space& space, Schedule& s, bool may_split) {
     if (s.reduce_threads == 1) s.block = 128;
   }
   while (s.unroll > 1 && reduced < int64_t{s.reduce_threads} * s.unroll) s.unroll /= 2;
-  int64_t blocks = std::max<int64_t>(ceilDiv(kept, s.block / s.reduce_threads), 1);
+  int64_t blocks = std::max<int64_t>(groupsOf(s, space), 1);
   int64_t wanted = kProcessors * 8;
   // The largest number of ranges with which each thread still has at least 2 * s.unroll items of
   // each range. Two ranges save less time than the combination of their results costs.
@@ -274,9 +279,7 @@ int64_t keptItems(const Schedule& schedule, const Space& space) {
 int64_t reducedItems(const Schedule& schedule, const Space& space) {
   if (schedule.kind != ScheduleKind::InnerReduction) return space.reducedCount();
   int64_t rows = 1;
-  for (size_t i = space.kept; i + 1 < space.extents.size(); ++i) {
-    rows *= space.extents[i];
-  }
+  for (size_t i = space.kept; i + 1 < space.extents.size(); ++i) rows *= space.extents[i];
   return rows * ceilDiv(space.extents.back(), schedule.chunk);
 }
 
@@ -286,15 +289,11 @@ Schedule chooseSchedule(const Space& space, Target target, bool may_split) {
   if (space.hasReduced()) {
     s.kind = lanesAlongReduced(space) ? ScheduleKind::InnerReduction : ScheduleKind::OuterReduction;
   }
-  bool cuda = target == Target::Cuda;
-  switch (s.kind) {
-    case ScheduleKind::Pointwise:
-      cuda ? scheduleCudaPointwise(space, s) : scheduleCpuPointwise(space, s);
-      break;
-    case ScheduleKind::InnerReduction:
-    case ScheduleKind::OuterReduction:
-      cuda ? scheduleCudaReduction(space, s, may_split) : scheduleCpuReduction(space, s, may_split);
-      break;
+  const bool cuda = target == Target::Cuda;
+  if (s.kind == ScheduleKind::Pointwise) {
+    cuda ? scheduleCudaPointwise(space, s) : scheduleCpuPointwise(space, s);
+  } else {
+    cuda ? scheduleCudaReduction(space, s, may_split) : scheduleCpuReduction(space, s, may_split);
   }
   return s;
 }
@@ -370,7 +369,9 @@ void apply(const KernelChoice* choice, const Space& space, bool may_split, Sched
   s.target == Target::Cuda ? applyCuda(choice, space, s) : applyCpp(choice, space, s);
   if (s.kind == ScheduleKind::Pointwise) return;
   constexpr int64_t kMostSplits = 1024;
-  const int64_t most = may_split ? std::min(reducedItems(s, space), kMostSplits) : 1;
+  constexpr int64_t kMostGroups = LaunchStage::kCounterBytes / 4;  // each group has a counter
+  const bool splits = may_split && (s.target == Target::Cpp || groupsOf(s, space) <= kMostGroups);
+  const int64_t most = splits ? std::min(reducedItems(s, space), kMostSplits) : 1;
   s.splits = numberOf(choice, "splits", most, std::min(s.splits, std::max<int64_t>(most, 1)));
 }
 
@@ -378,8 +379,7 @@ std::string describe(const Schedule& s, const Space& space) {
   static constexpr const char* kNames[] = {"pointwise", "inner reduction", "outer reduction"};
   std::string text = fmt::format("{} over", kNames[static_cast<size_t>(s.kind)]);
   for (size_t i = 0; i < space.extents.size(); ++i) {
-    bool kept = i < space.kept;
-    text += fmt::format(" {}{}", space.extents[i], kept ? "" : ":reduced");
+    text += fmt::format(" {}{}", space.extents[i], i < space.kept ? "" : ":reduced");
   }
   text += fmt::format("; {} lanes", s.lanes);
   if (s.target == Target::Cuda) {

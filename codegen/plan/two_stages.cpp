@@ -1,5 +1,7 @@
 #include "codegen/plan/two_stages.h"
 
+#include <algorithm>
+
 #include "codegen/plan/body.h"
 #include "codegen/plan/schedule.h"
 
@@ -18,7 +20,7 @@ AxisNumbers keptStrides(const Space& space) {
   return strides;
 }
 
-// Returns the computation of the second launch. Its loop body loads the partial results, which the
+// Returns the computation of the second stage. Its loop body loads the partial results, which the
 // accumulators combine (Accumulator::element). Space::tensors[first_partial] is the first partial
 // result.
 Computation combineComputation(const Computation& whole, size_t first_partial) {
@@ -64,6 +66,26 @@ class UsedTensors {
 
 }  // namespace
 
+Schedule combineSchedule(const Schedule& first, const Space& space) {
+  if (first.target == Target::Cpp) return chooseSchedule(space, first.target, false);
+  // The elements that a thread loads at once. Few registers suffice, so that the second stage does
+  // not limit how many blocks of the first stage run at the same time.
+  constexpr int32_t kLoads = 8;
+  Schedule s = first;
+  s.splits = 1;
+  s.streams = false;
+  if (s.kind == ScheduleKind::InnerReduction) {
+    s.lanes = 1;
+    s.chunk = 1;
+    s.exact = true;
+  }
+  s.unroll = std::max(kLoads / s.lanes, 1);
+  while (s.unroll > 1 && reducedItems(s, space) < int64_t{s.reduce_threads} * s.unroll) {
+    s.unroll /= 2;
+  }
+  return s;
+}
+
 Decision decideLoops(const Fusion& segment, const Analysis& analysis, const Space& space,
                      Target target, const std::string& suffix, const KernelChoice* choice) {
   Decision d;
@@ -74,7 +96,10 @@ Decision decideLoops(const Fusion& segment, const Analysis& analysis, const Spac
   d.first.schedule = chooseSchedule(space, target, true);
   apply(choice, space, true, d.first.schedule);
   d.first.reduced_count = space.reducedCount();
-  if (d.first.schedule.splits > 1) splitInTwo(d, space, suffix);
+  if (d.first.schedule.splits > 1) {
+    splitInTwo(d, space, suffix);
+    d.second.schedule = combineSchedule(d.first.schedule, d.second.space);
+  }
   dropUnusedTensors(d.first);
   return d;
 }

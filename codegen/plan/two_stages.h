@@ -12,8 +12,11 @@ namespace heddle::codegen {
 
 // All decisions about a kernel of loops (LoopNest), for one set of shapes. The kernel passes over
 // the elements of the space once. If the reduced items are divided into ranges
-// (codegen/plan/schedule.h), there are two launches: `first` stores *partial results* of each range
-// in the workspace, and `second` combines them.
+// (codegen/plan/schedule.h), there are two stages: `first` stores *partial results* of each range
+// in the workspace, and `second` combines them. In C++, each stage is a launch. On CUDA, one launch
+// computes both stages, and the schedules of the stages have equal blocks and equal kept items: the
+// blocks with the same first coordinate in the grid store all partial results of some kept items,
+// and the last one of these blocks to finish combines them.
 struct Decision {
   Computation computation;
   NestRequest first;
@@ -22,12 +25,16 @@ struct Decision {
   int64_t workspace_bytes = 0;
 };
 
+// Returns the schedule that combines the partial results of a kernel of loops, whose first stage
+// has the schedule `first`. `space` is the space of the second stage.
+Schedule combineSchedule(const Schedule& first, const Space& space);
+
 // Makes all decisions about a segment. The names of the entry points end with `suffix`. A choice of
-// the family "loops" changes the schedule of the first launch (apply() in codegen/plan/schedule.h).
+// the family "loops" changes the schedule of the first stage (apply() in codegen/plan/schedule.h).
 Decision decideLoops(const Fusion& segment, const Analysis& analysis, const Space& space,
                      Target target, const std::string& suffix, const KernelChoice* choice);
 
-// The spaces of the two launches of a reduction that is divided into ranges.
+// The spaces of the two stages of a reduction that is divided into ranges.
 struct SplitSpaces {
   Space first;
   Space second;
@@ -42,7 +49,8 @@ SplitSpaces splitSpaces(const Space& space, const std::vector<DType>& types, int
 std::vector<DType> partialTypes(const IdVector<AccumulatorId, Accumulator>& accumulators);
 
 // Divides the reduced items of `space` into d.first.schedule.splits ranges. `d.first` then stores
-// the states of its accumulators as partial results, and `d.second` combines them.
+// the states of its accumulators as partial results, and `d.second` combines them. The schedule of
+// `d.second` is that of a launch of its own.
 void splitInTwo(Decision& d, const Space& space, const std::string& suffix);
 
 // Removes the tensors that the bodies and `partials` of `request` do not access. Renumbers the

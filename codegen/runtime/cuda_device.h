@@ -136,18 +136,20 @@ __device__ inline void storeWord(Word* to, Word word) {
 }
 
 // --- blocks that wait for each other -------------------------------------------------------------
-// These functions access the workspace of a launch whose blocks share rows
-// (codegen/tile/divided_rows.h). This memory is 0 when the launch begins.
+// These functions access memory that is 0 when the launch begins: the workspace of a launch whose
+// blocks share rows (codegen/tile/divided_rows.h), or the counters of a launch whose last blocks
+// combine partial results (LaunchStage::kCounters in codegen/kernel.h).
 
 // Returns the next ticket. No two calls return the same ticket.
 __device__ inline unsigned takeTicket(unsigned* tickets) { return atomicAdd(tickets, 1u); }
-// Counts one more arrival. Returns whether this is arrival number `wanted`. If it is, the threads
-// that arrived earlier have completed all memory accesses that they began before their arrivals.
+// Counts one more arrival. Returns whether this is arrival number `wanted`. If it is, `arrivals`
+// becomes 0 again, and the threads that arrived earlier have completed all memory accesses that
+// they began before their arrivals.
 __device__ inline bool arriveLast(unsigned* arrivals, unsigned wanted) {
   unsigned before;
-  asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;"
+  asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;"
                : "=r"(before)
-               : "l"(arrivals)
+               : "l"(arrivals), "r"(wanted - 1)
                : "memory");
   return before + 1 == wanted;
 }

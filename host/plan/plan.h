@@ -197,6 +197,8 @@ struct Plan {
   IdVector<InspectionId, Inspection> inspections;
   IdVector<BufferId, Buffer> buffers;
   IdVector<StreamId, int64_t> workspace_bytes;  // the steps of a stream share its workspace
+  // Per stream: whether its launches use counters (codegen::LaunchStage::kCounters).
+  IdVector<StreamId, bool> counts_blocks;
   std::vector<BufferInput> buffer_inputs;
   // true: a step writes an input, or an input is donated.
   bool has_exclusive_input = false;
@@ -224,16 +226,19 @@ struct Plan {
   PointerIndex workspace(StreamId stream) const {
     return PointerIndex(buffers.size() + stream.index());
   }
+  PointerIndex counters(StreamId stream) const {
+    return PointerIndex(buffers.size() + streams + stream.index());
+  }
   // Returns the index in RunState::pointers of the caller's tensor that receives a copy of output
   // `output`.
   PointerIndex preallocatedPointer(size_t output) const {
-    return PointerIndex(buffers.size() + streams + output);
+    return PointerIndex(buffers.size() + 2 * streams + output);
   }
   // Returns the length of RunState::pointers.
   size_t pointers() const { return latePointer(late_pointers.size()).index(); }
   // Returns the index in RunState::pointers of element `i` of late_pointers.
   PointerIndex latePointer(size_t i) const {
-    return PointerIndex(buffers.size() + streams + outputs.size() + i);
+    return PointerIndex(buffers.size() + 2 * streams + outputs.size() + i);
   }
 };
 

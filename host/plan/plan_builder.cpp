@@ -48,6 +48,7 @@ void PlanBuilder::draft() {
   plan_->registers = unrolled_.registers;
   plan_->late = unrolled_.late;
   plan_->workspace_bytes.assign(plan_->streams, 0);
+  plan_->counts_blocks.assign(plan_->streams, false);
   streams_used_.assign(plan_->streams, false);
   for (const auto& [symbol, size] : sizes_) {
     boost::hash_combine(plan_->sizes_hash, symbol);
@@ -107,7 +108,7 @@ void PlanBuilder::setAlignment(PointerIndex pointer, const std::vector<int32_t>&
 }
 
 size_t PlanBuilder::firstLatePointer() const {
-  return unrolled_.buffers.size() + plan_->streams + program_.outputs.size();
+  return unrolled_.buffers.size() + 2 * plan_->streams + program_.outputs.size();
 }
 
 // Returns the alignment of an address in bytes. All memory of an Allocator has full alignment

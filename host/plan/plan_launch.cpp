@@ -108,7 +108,10 @@ void PlanBuilder::emitStage(StageId id, const Launch& launch) {
   for (const auto& patch : stage.launch.pointers) {
     Address address{plan_->workspace(launch.stream), patch.workspace_offset};
     const size_t operand = patch.operand;
-    if (patch.operand != codegen::LaunchStage::kWorkspace) {
+    if (patch.operand == codegen::LaunchStage::kCounters) {
+      address = {plan_->counters(launch.stream), 0};
+      plan_->counts_blocks[launch.stream] = true;
+    } else if (patch.operand != codegen::LaunchStage::kWorkspace) {
       address = operand < launch.inputs.size()
                     ? launch.inputs[operand].address
                     : launch.outputs.at(operand - launch.inputs.size()).address;

@@ -15,6 +15,7 @@ namespace heddle::host {
 // Index in RunState::pointers. That list contains in this order:
 // - the buffers of the unrolled program
 // - one workspace per stream
+// - the counters (codegen::LaunchStage::kCounters) of each stream
 // - one entry per output, for the caller's preallocated tensor
 // - the addresses that depend on late inputs (Plan::LatePointer)
 using PointerIndex = Id<struct PointerTag>;

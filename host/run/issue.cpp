@@ -59,9 +59,9 @@ void Issuer::allocateWorkspaces() {
     const int64_t bytes = plan_.workspace_bytes[id];
     std::byte*& pointer = state_.pointers[plan_.workspace(id)];
     pointer = nullptr;
-    if (bytes == 0) continue;
     try {
-      pointer = static_cast<std::byte*>(allocator_.allocate(bytes, stream(id)));
+      if (bytes > 0) pointer = static_cast<std::byte*>(allocator_.allocate(bytes, stream(id)));
+      if (plan_.counts_blocks[id]) state_.pointers[plan_.counters(id)] = state_.counters(id);
     } catch (const std::bad_alloc& why) {
       userErrorWith(ErrorCode::OutOfMemory,
                     "out of memory: {} bytes for the workspace of the kernels{}", bytes,

@@ -19,9 +19,31 @@ bool isOfOneOrder(const Completion& a, const Completion& b) {
 }  // namespace
 
 RunState::~RunState() {
+  freeCounters();
   for (Event event : events) device_.destroyEvent(event);
   for (StreamId id : streams.ids()) {
     if (id != kCallerStream) device_.destroyStream(streams[id]);
+  }
+}
+
+std::byte* RunState::counters(StreamId stream) {
+  while (counters_.size() <= stream.index()) counters_.push_back(nullptr);
+  std::byte*& memory = counters_[stream];
+  if (memory == nullptr) {
+    constexpr int64_t kBytes = codegen::LaunchStage::kCounterBytes;
+    memory = static_cast<std::byte*>(device_.allocator().allocate(kBytes, streams[stream]));
+    device_.fill(memory, 0, kBytes, streams[stream], {});
+  }
+  return memory;
+}
+
+// If the job has failed, work of the last run may still use the counters. They then stay allocated
+// until the device is destroyed.
+void RunState::freeCounters() noexcept {
+  if (completion && !completion->done()) return;
+  for (std::byte* memory : counters_) {
+    if (memory == nullptr) continue;
+    device_.allocator().deallocate(memory, codegen::LaunchStage::kCounterBytes, nullptr);
   }
 }
 

@@ -30,6 +30,10 @@ class RunState {
 
   IdVector<PointerIndex, std::byte*> pointers;  // addresses of memory; see PointerIndex
   std::vector<int64_t> late_offsets;  // per element of Plan::late_pointers: bytes after its base
+  // Returns the counters (codegen::LaunchStage::kCounters) of a stream of the program. They belong
+  // to this state, because runs of different states may be on the device at the same time. The
+  // first call for a stream allocates them. Throws std::bad_alloc as Allocator::allocate() does.
+  std::byte* counters(StreamId stream);
   // Sets the late pointers (Plan::late_pointers) whose base is `base`.
   void setLatePointers(PointerIndex base);
   // The memory of an input.
@@ -63,8 +67,11 @@ class RunState {
   bool busy = false;  // true: a thread issues a run; the mutex of the pool guards it
 
  private:
+  void freeCounters() noexcept;
+
   Device& device_;
   std::shared_ptr<const Plan> plan_;
+  IdVector<StreamId, std::byte*> counters_;  // nullptr: not allocated
 };
 
 // A list of runs that have ended. The destructor releases the owners that these runs keep

@@ -122,6 +122,9 @@ void KernelRuns::allocate(uint64_t seed) {
     workspace = std::max(workspace, each.plan.workspace_bytes);
   }
   workspace_ = blockOf(device_, workspace, name, "the workspace");
+  constexpr int64_t kCounterBytes = codegen::LaunchStage::kCounterBytes;
+  counters_ = blockOf(device_, kCounterBytes, name, "the counters");
+  device_.fill(counters_.data, 0, kCounterBytes, stream_, {});
   flushed_ = blockToFlush(device_, name);
 }
 
@@ -180,9 +183,10 @@ void KernelRuns::launch(size_t candidate) {
     const codegen::LaunchStage& stage = plan.stages[s];
     std::vector<std::byte> args = stage.args;
     for (const codegen::LaunchStage::PointerPatch& patch : stage.pointers) {
-      const bool is_workspace = patch.operand == codegen::LaunchStage::kWorkspace;
-      const host::Tensor& tensor =
-          is_workspace ? workspace_ : operands_.at(static_cast<size_t>(patch.operand));
+      const host::Tensor& tensor = patch.operand == codegen::LaunchStage::kWorkspace ? workspace_
+                                   : patch.operand == codegen::LaunchStage::kCounters
+                                       ? counters_
+                                       : operands_.at(patch.operand);
       const auto* pointer = static_cast<const std::byte*>(tensor.data) + patch.workspace_offset;
       std::memcpy(args.data() + patch.offset, &pointer, sizeof(pointer));
     }

@@ -80,6 +80,7 @@ class KernelRuns final : public CandidateTimer {
   host::ErrorSink errors_;
   std::vector<host::Tensor> operands_;  // inputs, then outputs; a scalar has no memory
   host::Tensor workspace_;
+  host::Tensor counters_;  // codegen::LaunchStage::kCounters
   host::Tensor flushed_;
 };
 

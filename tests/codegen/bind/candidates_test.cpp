@@ -24,7 +24,8 @@ bool areEqual(const KernelPlan& a, const KernelPlan& b) {
          a.candidate == b.candidate;
 }
 
-// Returns the operands to which the launches of a plan point, without the workspace.
+// Returns the operands to which the launches of a plan point, without the workspace and the
+// counters.
 std::set<int32_t> operandsOf(const KernelPlan& plan) {
   std::set<int32_t> operands;
   for (const LaunchStage& stage : plan.stages) {
@@ -32,6 +33,7 @@ std::set<int32_t> operandsOf(const KernelPlan& plan) {
     for (const LaunchStage::ScalarPatch& patch : stage.scalars) operands.insert(patch.operand);
   }
   operands.erase(LaunchStage::kWorkspace);
+  operands.erase(LaunchStage::kCounters);
   return operands;
 }
 

@@ -83,13 +83,13 @@ TEST(PlanKernel, EveryCudaKernelFirstWaitsForEarlierWork) {
   expectWaits("%y = neg(%x) return %y", {x}, {transposed}, 1);                // squares
   expectWaits("%y = softmax(%x, axis=1) return %y", {x}, {x}, 1);             // rows
   expectWaits("%y = softmax(%x, axis=0) return %y", {x}, {x}, 1);             // bundles
-  expectWaits("%y = sum(%x, axes=[0]) return %y", {x}, {desc({1024})}, 2);    // loops, combined
+  expectWaits("%y = sum(%x, axes=[0]) return %y", {x}, {desc({1024})}, 1);    // loops, divided
   expectWaits("%r = sum(%x, axes=[1]) %c = sum(%x, axes=[0]) return %r, %c",  // columns
               {x}, {desc({4096}), desc({1024})}, 2);
   const TensorDesc rows = desc({64, 1 << 20});
   expectWaits("%y = softmax(%x, axis=1) return %y", {rows}, {rows}, 1);  // divided rows
   const TensorDesc few = desc({4, 1 << 22});
-  expectWaits("%y = softmax(%x, axis=1) return %y", {few}, {few}, 3);  // sweeps
+  expectWaits("%y = softmax(%x, axis=1) return %y", {few}, {few}, 2);  // sweeps
   // Two parts that share a launch.
   expectWaits("%a = neg(%x) %i = iota(sizes=[n], axis=0) %b = neg(%i) return %a, %b", {x},
               {x, denseDesc(DType::I64, {4096})}, 1);

@@ -126,7 +126,11 @@ inline void storeWord(Word* to, Word word) {
   *to = word;
 }
 inline unsigned takeTicket(unsigned* tickets) { return (*tickets)++; }
-inline bool arriveLast(unsigned* arrivals, unsigned wanted) { return ++*arrivals == wanted; }
+inline bool arriveLast(unsigned* arrivals, unsigned wanted) {
+  const bool is_last = ++*arrivals == wanted;
+  if (is_last) *arrivals = 0;
+  return is_last;
+}
 constexpr unsigned long long kPublished = 1ull << 32;
 template <class State>
 inline void publish(unsigned long long* slot, const State& state) {

@@ -59,9 +59,13 @@ class SimtKernels {
 
   void compile() {
     std::ofstream(folder_.path() + "/kernels.cpp") << source();
-    // The text reads neighbouring elements as one word, so a misaligned address must end the test.
+    // - The text reads neighbouring elements as one word, so a misaligned address must end the
+    // test.
+    // - The shared memory of an inline function is a static variable. Without -fno-gnu-unique, all
+    //   libraries of the process would share the variables of functions with equal names.
     compiler({"-std=c++17", "-O1", "-w", "-fPIC", "-fno-strict-aliasing", "-ffp-contract=off",
-              "-fsanitize=alignment", "-fsanitize-undefined-trap-on-error", "-c", "kernels.cpp"},
+              "-fno-gnu-unique", "-fsanitize=alignment", "-fsanitize-undefined-trap-on-error", "-c",
+              "kernels.cpp"},
              std::getenv("HEDDLE_COMPILER_LAUNCHER"));
     compiler({"-shared", "-o", "kernels.so", "kernels.o"});
     library_ = dlopen((folder_.path() + "/kernels.so").c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -99,13 +103,15 @@ class SimtKernels {
   std::string run(size_t number, uint64_t seed, int skipped = -1, int at_once = 3) {
     const Case& one = cases_[number];
     std::vector<char> workspace(static_cast<size_t>(one.plan.workspace_bytes) + 16, '\x7f');
+    std::vector<unsigned> counters(LaunchStage::kCounterBytes / sizeof(unsigned), 0);
     run_ = {skipped, {}, {}, 0, 0, {}, {}};
     for (LaunchStage stage : one.plan.stages) {
       const bool waits = stage.cleared_bytes > 0;
       if (waits) stage.grid = std::min<int64_t>(stage.grid, at_once);
       std::fill_n(workspace.begin(), stage.cleared_bytes, '\0');
       for (const LaunchStage::PointerPatch& p : stage.pointers) {
-        void* pointer = p.operand == LaunchStage::kWorkspace
+        void* pointer = p.operand == LaunchStage::kCounters ? counters.data()
+                        : p.operand == LaunchStage::kWorkspace
                             ? workspace.data() + p.workspace_offset
                             : one.buffers.at(static_cast<size_t>(p.operand))->data();
         std::memcpy(stage.args.data() + p.offset, &pointer, sizeof(pointer));
@@ -124,6 +130,9 @@ class SimtKernels {
       } catch (const simt::Stuck& stuck) {
         return run_.fault.empty() ? stuck.what() : run_.fault;
       }
+      const bool are_zero =
+          std::all_of(counters.begin(), counters.end(), [](unsigned count) { return count == 0; });
+      if (!are_zero && run_.fault.empty()) run_.fault = "the launch leaves counters that are not 0";
     }
     return run_.fault;
   }

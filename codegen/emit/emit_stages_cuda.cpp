@@ -1,0 +1,41 @@
+#include "codegen/emit/emit_loop_combine.h"
+#include "codegen/emit/kernel_text.h"
+#include "ir/base/check.h"
+
+namespace heddle::codegen {
+
+// The blocks of a group have the same first coordinate in the grid, and `splits` different second
+// coordinates. They share one counter. The first barrier makes all threads of the block store their
+// partial results before the block counts its arrival. The second barrier makes all threads wait
+// until it is known whether the block is the last one of its group.
+std::string emitCudaStages(const std::string& entry, const LoopNest& first,
+                           const LoopNest& second) {
+  HEDDLE_CHECK(first.schedule.block == second.schedule.block &&
+                   first.schedule.reduce_threads == second.schedule.reduce_threads,
+               "the stages of {} have different blocks", entry);
+  TextWriter out;
+  LoopCombiner combiner(out, first);
+  const char* scratch = combiner.usesScratch() ? ", scratch" : "";
+  out.open(fmt::format("struct Args_{} {{", entry));
+  out.line(fmt::format("Args_{} first;", first.entry));
+  out.line(fmt::format("Args_{} second;", second.entry));
+  out.line("alignas(8) unsigned* counters;");
+  out.close("};");
+  out.line(fmt::format("static_assert(sizeof(Args_{}) == {}, \"layout\");", entry,
+                       first.args.bytes() + second.args.bytes() + sizeof(void*)));
+  openCudaEntry(out, entry, std::to_string(first.schedule.block));
+  combiner.declareScratch();
+  out.line("__shared__ hd::SharedBytes<4> last_bytes;");
+  out.line("const hd::SharedArray<int> is_last(last_bytes);");
+  out.line(fmt::format("{}(args.first{});", first.entry, scratch));
+  out.line("hd::barrier();");
+  out.line(
+      "if (hd::thread() == 0) is_last[0] = hd::arriveLast(args.counters + hd::block(), "
+      "(unsigned)args.first.splits);");
+  out.line("hd::barrier();");
+  out.line(fmt::format("if (is_last[0]) {}(args.second{});", second.entry, scratch));
+  out.close();
+  return emitCudaStage(first) + emitCudaStage(second) + out.take();
+}
+
+}  // namespace heddle::codegen
