@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "host/device/cpu/cpu_device.h"
+#include "host/device/null/null_device.h"
 #include "host/run/run_state.h"
 
 namespace heddle::host::run_state_cpu_test {
@@ -58,6 +59,29 @@ TEST(RunStatePool, RunsOfAnotherThreadAreNotCompletedTooEarly) {
     pool.synchronize();
   }
   device->destroyStream(stream);
+}
+
+// The counters are cleared once. Each launch leaves them 0.
+TEST(RunState, CountersAreClearedOncePerStream) {
+  const auto counts = std::make_shared<NullCounts>();
+  const auto device = makeNullDevice(counts);
+  {
+    RunState state(*device);
+    const auto plan = std::make_shared<Plan>();
+    plan->streams = 2;
+    plan->communication_streams.assign(2, false);
+    state.prepare(plan, nullptr);
+    std::byte* const first = state.counters(StreamId(0));
+    std::byte* const second = state.counters(StreamId(1));
+    EXPECT_NE(first, second);
+    state.prepare(std::make_shared<Plan>(*plan), nullptr);
+    EXPECT_EQ(state.counters(StreamId(0)), first);
+    EXPECT_EQ(state.counters(StreamId(1)), second);
+    EXPECT_EQ(counts->allocate, 2);
+    EXPECT_EQ(counts->fill, 2);
+    EXPECT_EQ(counts->deallocate, 0);
+  }
+  EXPECT_EQ(counts->deallocate, 2);
 }
 
 struct RunStatePlans : ::testing::Test {
