@@ -43,9 +43,7 @@ int32_t alignmentAt(const std::vector<int32_t>& alignments, int32_t operand) {
 }
 
 void setAlignments(const std::vector<int32_t>& alignments, Space& space) {
-  for (SpaceTensor& tensor : space.tensors) {
-    tensor.alignment = alignmentAt(alignments, tensor.operand);
-  }
+  for (SpaceTensor& t : space.tensors) t.alignment = alignmentAt(alignments, t.operand);
 }
 
 // The operands of a sweep. The lists point to operands of the piece and to descriptors of the
@@ -205,7 +203,8 @@ int64_t PiecePlanner::decideLoops(Space space, const Analysis& analysis,
   }
   SplitSpaces split = splitSpaces(space, loops->partials, schedule.splits);
   keepOnly(loops->first, split.first);
-  addLoop(FactKind::Loop, std::move(split.first), schedule, reduced_count, numbers);
+  const auto kind = isInOneLaunch(schedule, split.second) ? FactKind::Stages : FactKind::Loop;
+  addLoop(kind, std::move(split.first), schedule, reduced_count, numbers);
   addCombine(*loops, std::move(split.second), reduced_count, target_, &schedule, numbers);
   return split.bytes;
 }

@@ -94,12 +94,12 @@ class Planner {
     made_ = choiceOf(d.first.schedule);
     description_ = describe(d.first.schedule, d.first.space);
     if (d.two_stages) {
-      description_ += target_ == Target::Cuda ? "\nthen, in the same launch, " : "\nthen ";
+      description_ += d.in_one_launch ? "\nthen, in the same launch, " : "\nthen ";
       description_ += describe(d.second.schedule, d.second.space);
     }
     if (isEmpty()) return;
     plan_.workspace_bytes = d.workspace_bytes;
-    if (d.two_stages && target_ == Target::Cuda) return planStages(d);
+    if (d.in_one_launch) return planStages(d);
     for (const NestRequest* request : {&d.first, &d.second}) {
       if (request == &d.second && !d.two_stages) break;
       LoopNest nest = buildLoopNest(*request);

@@ -212,12 +212,14 @@ void scheduleCudaReduction(const Space& space, Schedule& s, bool may_split) {
   }
   while (s.unroll > 1 && reduced < int64_t{s.reduce_threads} * s.unroll) s.unroll /= 2;
   int64_t blocks = std::max<int64_t>(groupsOf(s, space), 1);
-  int64_t wanted = kProcessors * 8;
-  // The largest number of ranges with which each thread still has at least 2 * s.unroll items of
-  // each range. Two ranges save less time than the combination of their results costs.
+  // With up to 40 registers per thread, a multiprocessor runs 6 blocks at once. The blocks then end
+  // at about the same time.
+  constexpr int64_t kWanted = kProcessors * 6;
+  // Each thread should have at least 2 * s.unroll items of each range. Two ranges save less time
+  // than the combination of their results costs.
   int64_t most = reduced / (int64_t{s.reduce_threads} * s.unroll * 2);
-  if (may_split && blocks * 3 <= wanted && most > 2) {
-    s.splits = std::clamp<int64_t>(wanted / blocks, 1, std::min<int64_t>(most, 1024));
+  if (may_split && blocks * 2 < kWanted && most > 2) {
+    s.splits = std::min<int64_t>({kWanted / blocks, most, 1024});
   }
 }
 

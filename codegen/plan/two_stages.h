@@ -13,21 +13,25 @@ namespace heddle::codegen {
 // All decisions about a kernel of loops (LoopNest), for one set of shapes. The kernel passes over
 // the elements of the space once. If the reduced items are divided into ranges
 // (codegen/plan/schedule.h), there are two stages: `first` stores *partial results* of each range
-// in the workspace, and `second` combines them. In C++, each stage is a launch. On CUDA, one launch
-// computes both stages, and the schedules of the stages have equal blocks and equal kept items: the
-// blocks with the same first coordinate in the grid store all partial results of some kept items,
-// and the last one of these blocks to finish combines them.
+// in the workspace, and `second` combines them. On CUDA, one launch usually computes both stages
+// (in_one_launch). The schedules of the stages then have equal blocks and equal kept items: the
+// blocks with the same first coordinate in the grid are a *group*. They store all partial results
+// of some kept items, and the last block of the group to finish combines them. Otherwise each stage
+// is a launch.
 struct Decision {
   Computation computation;
   NestRequest first;
   bool two_stages = false;
+  bool in_one_launch = false;  // one launch computes both stages
   NestRequest second;
   int64_t workspace_bytes = 0;
 };
 
-// Returns the schedule that combines the partial results of a kernel of loops, whose first stage
-// has the schedule `first`. `space` is the space of the second stage.
-Schedule combineSchedule(const Schedule& first, const Space& space);
+// Returns whether one launch computes both stages of a reduction (Decision). `first` is the
+// schedule of the first stage, and `second` is the space of the second stage.
+bool isInOneLaunch(const Schedule& first, const Space& second);
+// Returns the schedule of the second stage.
+Schedule combineSchedule(const Schedule& first, const Space& second);
 
 // Makes all decisions about a segment. The names of the entry points end with `suffix`. A choice of
 // the family "loops" changes the schedule of the first stage (apply() in codegen/plan/schedule.h).

@@ -93,11 +93,12 @@ __device__ inline int blockRow() { return (int)blockIdx.y; }
 // Waits until all earlier work of the stream has completed, and its writes are visible. Each
 // generated kernel calls this function before it accesses memory. The device may therefore start
 // the kernel early (programmatic dependent launch, since compute capability 9.0). It places the
-// blocks of the kernel while the last blocks of the previous kernel still run. The
-// instruction launch_dependents permits the same for the next kernel of the stream.
+// blocks of the kernel when all blocks of the previous kernel have ended, before their writes are
+// visible. Kernels do not use the instruction launch_dependents, which permits an even earlier
+// start: on an H200, it took about 1 ns per block, so kernels with many short blocks took up
+// to 1.16 times as long, and no kernel was faster.
 __device__ inline void awaitEarlierWork() {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;");
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
