@@ -75,6 +75,7 @@ constexpr int64_t kPointwiseBytes = kBytesInFlight / 2;
 // The assumed number of multiprocessors. On a GPU with another number, a schedule is correct, but
 // possibly not the fastest.
 constexpr int64_t kProcessors = 132;
+constexpr int64_t kMostSplits = 2048;
 
 // Returns `lanes`, or fewer if rows (elements along `axis`) are unaligned or short. A thread
 // accesses the elements of an unaligned vector one by one or in pairs. With longer vectors, each
@@ -212,14 +213,13 @@ void scheduleCudaReduction(const Space& space, Schedule& s, bool may_split) {
   }
   while (s.unroll > 1 && reduced < int64_t{s.reduce_threads} * s.unroll) s.unroll /= 2;
   int64_t blocks = std::max<int64_t>(groupsOf(s, space), 1);
-  // With up to 40 registers per thread, a multiprocessor runs 6 blocks at once. The blocks then end
-  // at about the same time.
-  constexpr int64_t kWanted = kProcessors * 6;
+  // A multiprocessor runs about 6 blocks at once. Inner reductions were faster with 12 on an H200.
+  const int64_t wanted = kProcessors * (s.kind == ScheduleKind::InnerReduction ? 12 : 6);
   // Each thread should have at least 2 * s.unroll items of each range. Two ranges save less time
   // than the combination of their results costs.
   int64_t most = reduced / (int64_t{s.reduce_threads} * s.unroll * 2);
-  if (may_split && blocks * 2 < kWanted && most > 2) {
-    s.splits = std::min<int64_t>({kWanted / blocks, most, 1024});
+  if (may_split && blocks * 3 <= kProcessors * 8 && most > 2) {
+    s.splits = std::min({wanted / blocks, most, kMostSplits});
   }
 }
 
@@ -370,7 +370,6 @@ void apply(const KernelChoice* choice, const Space& space, bool may_split, Sched
   if (!isFamily(choice, "loops")) return;
   s.target == Target::Cuda ? applyCuda(choice, space, s) : applyCpp(choice, space, s);
   if (s.kind == ScheduleKind::Pointwise) return;
-  constexpr int64_t kMostSplits = 1024;
   constexpr int64_t kMostGroups = LaunchStage::kCounterBytes / 4;  // each group has a counter
   const bool splits = may_split && (s.target == Target::Cpp || groupsOf(s, space) <= kMostGroups);
   const int64_t most = splits ? std::min(reducedItems(s, space), kMostSplits) : 1;
