@@ -281,7 +281,7 @@ TEST_P(NvrtcSimt, GeneratedAxesCompile) {
     b.output(b.reduce("sum", b.pointwise("mul", {index, wide}), {0}));
     const Fusion f = std::move(b).build();
     for (const int64_t a : {3, 40}) {
-      EXPECT_EQ(compile(f, {{a}}, {{a}, {a}}), 1u) << n << " " << a;
+      EXPECT_EQ(compile(f, {{a}}, {{a}, {a}}), n == 100 || a == 3 ? 1u : 2u) << n << " " << a;
     }
   }
 }
