@@ -19,6 +19,17 @@ int64_t itemsAlong(size_t axis, const FrameNumbers& numbers) {
   return axis == schedule.laneAxis(numbers.space) ? ceilDiv(extent, schedule.chunk) : extent;
 }
 
+// Returns the number of reduced items of a range. The threads of a warp load neighbouring items of
+// a CUDA inner reduction, so a range there consists of complete warps. If the items of the first
+// range begin at a line of the cache, the items of all ranges then do.
+int64_t spanOf(const Schedule& schedule, const Space& space) {
+  constexpr int64_t kWarp = 32;
+  const int64_t items = ceilDiv(reducedItems(schedule, space), schedule.splits);
+  const bool has_lines =
+      schedule.target == Target::Cuda && schedule.kind == ScheduleKind::InnerReduction;
+  return has_lines && schedule.splits > 1 ? ceilDiv(items, kWarp) * kWarp : items;
+}
+
 // sum() and product() return the largest int64 if the result would be larger.
 int64_t sum(int64_t a, int64_t b) {
   int64_t result = 0;
@@ -108,7 +119,7 @@ int64_t valueOf(const ArgumentValue& argument, const FrameNumbers& numbers) {
     case Kind::Splits:
       return schedule.splits;
     case Kind::Span:
-      return ceilDiv(reducedItems(schedule, space), schedule.splits);
+      return spanOf(schedule, space);
     case Kind::AxisItems:
       return itemsAlong(axis, numbers);
     case Kind::AxisInverse:

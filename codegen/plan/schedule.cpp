@@ -183,7 +183,7 @@ int64_t groupsOf(const Schedule& s, const Space& space) {
   return ceilDiv(keptItems(s, space), int64_t{s.block / s.reduce_threads});
 }
 
-void scheduleCudaReduction(const Space& space, Schedule& s, bool may_split) {
+void scheduleCudaReduction(const Space& space, Schedule& s, bool may_split, bool has_joint) {
   chooseReductionLanes(space, s, may_split);
   s.chunk = s.lanes;
   s.exact = space.extents[s.laneAxis(space)] % s.lanes == 0;
@@ -213,8 +213,9 @@ void scheduleCudaReduction(const Space& space, Schedule& s, bool may_split) {
   }
   while (s.unroll > 1 && reduced < int64_t{s.reduce_threads} * s.unroll) s.unroll /= 2;
   int64_t blocks = std::max<int64_t>(groupsOf(s, space), 1);
-  // A multiprocessor runs about 6 blocks at once. Inner reductions were faster with 12 on an H200.
-  const int64_t wanted = kProcessors * (s.kind == ScheduleKind::InnerReduction ? 12 : 6);
+  // The best numbers of blocks on an H200.
+  const bool inner = s.kind == ScheduleKind::InnerReduction;
+  const int64_t wanted = kProcessors * (inner ? 12 : has_joint ? 6 : 8);
   // Each thread should have at least 2 * s.unroll items of each range. Two ranges save less time
   // than the combination of their results costs.
   int64_t most = reduced / (int64_t{s.reduce_threads} * s.unroll * 2);
@@ -285,7 +286,7 @@ int64_t reducedItems(const Schedule& schedule, const Space& space) {
   return rows * ceilDiv(space.extents.back(), schedule.chunk);
 }
 
-Schedule chooseSchedule(const Space& space, Target target, bool may_split) {
+Schedule chooseSchedule(const Space& space, Target target, bool may_split, bool has_joint) {
   Schedule s;
   s.target = target;
   if (space.hasReduced()) {
@@ -295,7 +296,8 @@ Schedule chooseSchedule(const Space& space, Target target, bool may_split) {
   if (s.kind == ScheduleKind::Pointwise) {
     cuda ? scheduleCudaPointwise(space, s) : scheduleCpuPointwise(space, s);
   } else {
-    cuda ? scheduleCudaReduction(space, s, may_split) : scheduleCpuReduction(space, s, may_split);
+    cuda ? scheduleCudaReduction(space, s, may_split, has_joint)
+         : scheduleCpuReduction(space, s, may_split);
   }
   return s;
 }
@@ -342,9 +344,7 @@ void applyCuda(const KernelChoice* choice, const Space& space, Schedule& s) {
   s.unroll = static_cast<int32_t>(powerOf(choice, "unroll", kMostUnroll, s.unroll));
   s.streams = choice->find("streams").value_or(s.streams ? 1 : 0) != 0;
   if (s.kind == ScheduleKind::Pointwise) {
-    constexpr int64_t kMostThreads = 1024;
-    s.block =
-        static_cast<int32_t>(std::max(powerOf(choice, "block", kMostThreads, s.block), kWarp));
+    s.block = static_cast<int32_t>(std::max(powerOf(choice, "block", 1024, s.block), kWarp));
   } else {
     s.reduce_threads =
         static_cast<int32_t>(powerOf(choice, "reduce_threads", s.block, s.reduce_threads));

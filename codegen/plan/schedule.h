@@ -63,7 +63,9 @@ int64_t reducedItems(const Schedule& schedule, const Space& space);
 int32_t cpuLanes(int64_t chunk);
 
 // Chooses the schedule for `space`. `may_split` permits splits > 1, which need a workspace.
-Schedule chooseSchedule(const Space& space, Target target, bool may_split);
+// `has_joint`: a pair of reductions is computed together (codegen/plan/joint.h), so that a CUDA
+// thread needs about twice as many registers.
+Schedule chooseSchedule(const Space& space, Target target, bool may_split, bool has_joint = false);
 
 // Chooses the schedule of a pointwise part of a segment that shares a launch with other parts
 // (codegen/families/shared_launch.h). Parts of all sizes should share one kernel text. CUDA: the

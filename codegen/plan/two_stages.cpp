@@ -108,7 +108,7 @@ Decision decideLoops(const Fusion& segment, const Analysis& analysis, const Spac
   d.first.entry = "heddle_kernel" + suffix;
   d.first.space = space;
   d.first.computation = d.computation;
-  d.first.schedule = chooseSchedule(space, target, true);
+  d.first.schedule = chooseSchedule(space, target, true, !analysis.joint.empty());
   apply(choice, space, true, d.first.schedule);
   d.first.reduced_count = space.reducedCount();
   if (d.first.schedule.splits > 1) {
