@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -99,16 +98,10 @@ struct LaunchStage {
   int64_t cleared_bytes = 0;
   // Cuda: true if the kernel itself waits for all earlier work of its stream
   // (hd::awaitEarlierWork()). The device may then place the blocks of the kernel on multiprocessors
-  // while previous kernels of the stream still run.
+  // before the writes of the previous kernel are visible.
   bool starts_early = false;
   bool operator==(const LaunchStage&) const = default;
 };
-
-// Returns whether a launch uses the counters (LaunchStage::kCounters).
-inline bool usesCounters(const LaunchStage& stage) {
-  return std::any_of(stage.pointers.begin(), stage.pointers.end(),
-                     [](const auto& patch) { return patch.operand == LaunchStage::kCounters; });
-}
 
 // Returns the offset, in LaunchStage::args, of the pointer to the start of the workspace. Returns
 // -1 if there is no such pointer.

@@ -35,8 +35,9 @@ struct RunOptions {
   Stream stream = nullptr;
   // Allocates the memory of temporaries and outputs, with 256-byte alignment. The allocator must
   // outlive the outputs. nullptr: the allocator of the device. Some libraries also allocate memory
-  // for the duration of one call. On CUDA, an Executable also keeps 4 KiB per stream for the
-  // counters of kernels. This memory always comes from the device.
+  // for the duration of one call. On CUDA, an Executable also keeps 4 KiB per stream of the
+  // program for the counters of kernels, and several times this amount if runs overlap. All this
+  // memory comes from the device.
   Allocator* allocator = nullptr;
   // Tensors that receive the results: entry i receives output i. An entry without data is ignored.
   // The program usually writes directly into the tensor if both of these are true:

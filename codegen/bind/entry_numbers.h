@@ -13,7 +13,7 @@
 namespace heddle::codegen {
 
 // The numbers of one *entry* for one set of shapes. An entry is an entry point of a kernel, one
-// part of a shared launch, or one stage of a CUDA reduction (StageLayout in
+// part of a shared launch, or one half of a CUDA reduction in ranges (StageLayout in
 // codegen/plan/argument_value.h).
 struct EntryNumbers {
   Space space;

@@ -14,10 +14,10 @@ namespace heddle::codegen {
 
 // Says what the next facts describe:
 // - Loop, SharedLoop, Rows, Squares: one entry (EntryNumbers).
-// - Stages: the first of two entries whose stages are one launch (codegen/plan/two_stages.h).
+// - Ranges: the first of two entries that one launch computes (codegen/plan/ranges.h).
 // - Sweeps, Columns: all entries of a piece (PiecePlanner). The facts of these entries follow.
 // - Empty: a piece without entries.
-enum class FactKind : char { Empty, Loop, Stages, SharedLoop, Rows, Squares, Sweeps, Columns };
+enum class FactKind : char { Empty, Loop, Ranges, SharedLoop, Rows, Squares, Sweeps, Columns };
 inline void appendKind(FactKind kind, std::string& facts) { facts += static_cast<char>(kind); }
 
 // Appends how many kept axes, axes and tensors there are, which strides are 0 or 1, and along which

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "codegen/plan/two_stages.h"
+#include "codegen/plan/ranges.h"
 
 namespace heddle::codegen {
 namespace {
@@ -58,7 +58,7 @@ LoopTensors loopTensors(const Computation& computation, Space space) {
   d.computation = computation;
   d.first.computation = computation;
   d.first.schedule.splits = 2;
-  splitInTwo(d, space, "");
+  divideIntoRanges(d, space, "");
   dropUnusedTensors(d.first);
   result.first = usedOf(d.first.space, space, first_partial);
   result.second = usedOf(d.second.space, space, first_partial);

@@ -7,7 +7,7 @@
 #include "codegen/plan/generated.h"
 #include "codegen/plan/joint.h"
 #include "codegen/plan/loop_nest.h"
-#include "codegen/plan/two_stages.h"
+#include "codegen/plan/ranges.h"
 #include "ir/base/ceil_div.h"
 
 namespace heddle::codegen {
@@ -110,7 +110,7 @@ void addRows(const RowCandidate& candidate, Space rows, Target target, const Row
   appendFacts(entry, numbers.facts);
 }
 
-// Adds the stage that combines partial results. `first`: see combineSchedule(), or nullptr.
+// Adds the half that combines partial results. `first`: see combineSchedule(), or nullptr.
 void addCombine(const LoopTensors& loops, Space space, int64_t reduced_count, Target target,
                 const Schedule* first, KernelNumbers& numbers) {
   keepOnly(loops.second, space);
@@ -203,7 +203,7 @@ int64_t PiecePlanner::decideLoops(Space space, const Analysis& analysis,
   }
   SplitSpaces split = splitSpaces(space, loops->partials, schedule.splits);
   keepOnly(loops->first, split.first);
-  const auto kind = isInOneLaunch(schedule, split.second) ? FactKind::Stages : FactKind::Loop;
+  const auto kind = isInOneLaunch(schedule, split.second) ? FactKind::Ranges : FactKind::Loop;
   addLoop(kind, std::move(split.first), schedule, reduced_count, numbers);
   addCombine(*loops, std::move(split.second), reduced_count, target_, &schedule, numbers);
   return split.bytes;

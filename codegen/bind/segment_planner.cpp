@@ -31,8 +31,8 @@ void write(const StageLayout& layout, const KernelNumbers& numbers, LaunchStage&
       putNumber(stage.args, static_cast<size_t>(layout.first) + sizeof(int32_t) * parts++,
                 static_cast<int32_t>(grid));
     }
-    const bool is_second_stage = layout.first < 0 && &part != &layout.structs.front();
-    if (is_second_stage) continue;  // the first stage decides the grid
+    const bool is_second_half = layout.first < 0 && &part != &layout.structs.front();
+    if (is_second_half) continue;  // the first half decides the grid
     grid += entry.grid;
     stage.grid_y = entry.grid_y;
     stage.cleared_bytes = entry.cleared_bytes;

@@ -74,8 +74,8 @@ std::vector<double> predictedSeconds(const std::vector<Candidate>& all,
                                      const Machine& machine) {
   std::vector<double> seconds;
   for (size_t i = 0; i < all.size(); ++i) {
-    // The number of entries is not the number of launches, because a shared launch has one entry
-    // per part.
+    // The number of entries is not the number of launches, because some launches have several
+    // entries.
     double sum = static_cast<double>(all[i].plan.stages.size()) * machine.launch_seconds;
     for (const EntryNumbers& entry : numbers.at(i).entries) {
       if (entry.cleared_bytes > 0) sum += machine.launch_seconds;

@@ -11,9 +11,9 @@ namespace heddle::codegen {
 namespace {
 
 // What the text of a nest is: the entry point of a kernel; or a function that the kernel of a
-// shared launch calls (emitCudaPart()); or a function for one of the two stages of a kernel
-// (emitCudaStage()).
-enum class Form : uint8_t { Entry, Part, Stage };
+// shared launch calls (emitCudaPart()); or a function for one of the two halves of a kernel
+// (emitCudaHalf()).
+enum class Form : uint8_t { Entry, Part, Half };
 
 class CudaEmitter {
  public:
@@ -50,7 +50,7 @@ class CudaEmitter {
     }
     std::string more;
     if (form_ == Form::Part) more = ", const long long block, const long long blocks";
-    if (form_ == Form::Stage && combiner_.usesScratch()) {
+    if (form_ == Form::Half && combiner_.usesScratch()) {
       out_.line("template <class Scratch>");
       more = ", Scratch& scratch";
     }
@@ -381,7 +381,7 @@ class CudaEmitter {
 
 std::string emitCuda(const LoopNest& nest) { return CudaEmitter(nest, Form::Entry).emit(); }
 
-std::string emitCudaStage(const LoopNest& nest) { return CudaEmitter(nest, Form::Stage).emit(); }
+std::string emitCudaHalf(const LoopNest& nest) { return CudaEmitter(nest, Form::Half).emit(); }
 
 std::string emitCudaPart(const LoopNest& nest) {
   HEDDLE_CHECK(nest.schedule.kind == ScheduleKind::Pointwise,

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "codegen/text_hash.h"
+#include "ir/base/check.h"
 
 namespace heddle::codegen {
 
@@ -25,6 +26,8 @@ LaunchStage makeStage(TileProgram& program) {
 
 LaunchStage makeStage(const std::string& entry, LoopNest& first, LoopNest& second) {
   LaunchStage stage = makeStage(first);
+  HEDDLE_CHECK(stage.grid * static_cast<int64_t>(sizeof(unsigned)) <= LaunchStage::kCounterBytes,
+               "{} has {} groups of blocks, which are more than the counters", entry, stage.grid);
   second.args.moveInto(stage);
   stage.entry = entry;
   stage.pointers.push_back({static_cast<int32_t>(stage.args.size()), LaunchStage::kCounters});

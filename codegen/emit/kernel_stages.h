@@ -16,8 +16,8 @@ namespace heddle::codegen {
 // Returns the launch of a tile program. Moves the arguments of the program into the launch.
 LaunchStage makeStage(TileProgram& program);
 
-// Returns the launch of a kernel whose text is from emitCudaStages(). Moves the arguments of both
-// stages into the launch.
+// Returns the launch of a kernel whose text is from emitCudaRanges(). Moves the arguments of both
+// halves into the launch.
 LaunchStage makeStage(const std::string& entry, LoopNest& first, LoopNest& second);
 
 // Appends the hash of the source text to the names of the entry points, in the text and in the

@@ -146,14 +146,14 @@ std::string emitSquaresCuda(const TileProgram& program);  // emitCuda() of a pro
 std::string emitSquaresCpp(const TileProgram& program);   // emitCpp() of a program with squares
 std::string emitBundlesCpp(const TileProgram& program);   // emitCpp() of a program with bundles
 
-// Returns the text of a CUDA kernel that computes both stages of a reduction
-// (codegen/plan/two_stages.h): `first` stores partial results, and `second` combines them. The
-// argument struct of `entry` consists of the structs of both stages and the pointer to the counters
+// Returns the text of a CUDA kernel that computes both halves of a reduction
+// (codegen/plan/ranges.h): `first` stores partial results, and `second` combines them. The
+// argument struct of `entry` consists of the structs of both halves and the pointer to the counters
 // (LaunchStage::kCounters).
-std::string emitCudaStages(const std::string& entry, const LoopNest& first, const LoopNest& second);
-// Returns the text of one stage as a function: `void entry(args)`, or `void entry(args, scratch)`
+std::string emitCudaRanges(const std::string& entry, const LoopNest& first, const LoopNest& second);
+// Returns the text of one half as a function: `void entry(args)`, or `void entry(args, scratch)`
 // if LoopCombiner::usesScratch() (codegen/emit/emit_loop_combine.h) returns true.
-std::string emitCudaStage(const LoopNest& nest);
+std::string emitCudaHalf(const LoopNest& nest);
 
 // Returns the text of a pointwise nest as a function that the kernel of a CUDA shared launch calls:
 // `void entry(args, block, blocks)`. The kernel of a C++ shared launch calls the function of

@@ -17,9 +17,9 @@
 #include "codegen/plan/generated.h"
 #include "codegen/plan/joint.h"
 #include "codegen/plan/loop_nest.h"
+#include "codegen/plan/ranges.h"
 #include "codegen/plan/schedule.h"
 #include "codegen/plan/space.h"
-#include "codegen/plan/two_stages.h"
 #include "ir/base/check.h"
 
 namespace heddle::codegen {
@@ -59,7 +59,7 @@ class Planner {
   }
 
   KernelPlan& plan() { return plan_; }
-  // Returns the layout of each stage of the plan. The layouts number the entry points from 0.
+  // Returns the layout of each stage of the plan. The layouts number the entries from 0.
   std::vector<StageLayout>& layouts() { return layouts_; }
   // Returns the number of temporaries that the plan uses.
   int32_t temporaries() const { return temporaries_; }
@@ -93,15 +93,15 @@ class Planner {
     Decision d = decideLoops(segment_, analysis_, space_, target_, suffix_, choice_);
     made_ = choiceOf(d.first.schedule);
     description_ = describe(d.first.schedule, d.first.space);
-    if (d.two_stages) {
+    if (d.in_ranges) {
       description_ += d.in_one_launch ? "\nthen, in the same launch, " : "\nthen ";
       description_ += describe(d.second.schedule, d.second.space);
     }
     if (isEmpty()) return;
     plan_.workspace_bytes = d.workspace_bytes;
-    if (d.in_one_launch) return planStages(d);
+    if (d.in_one_launch) return planRanges(d);
     for (const NestRequest* request : {&d.first, &d.second}) {
-      if (request == &d.second && !d.two_stages) break;
+      if (request == &d.second && !d.in_ranges) break;
       LoopNest nest = buildLoopNest(*request);
       plan_.source.text += target_ == Target::Cuda ? emitCuda(nest) : emitCpp(nest);
       addLayout(nest.args);
@@ -109,13 +109,13 @@ class Planner {
     }
   }
 
-  // Plans one launch that computes both stages of a reduction.
-  void planStages(Decision& d) {
+  // Plans one launch that computes both halves of a reduction in ranges.
+  void planRanges(Decision& d) {
     const std::string entry = d.first.entry;
     d.first.entry = "heddle_ranges" + suffix_;
     LoopNest first = buildLoopNest(d.first);
     LoopNest second = buildLoopNest(d.second);
-    plan_.source.text += emitCudaStages(entry, first, second);
+    plan_.source.text += emitCudaRanges(entry, first, second);
     const auto offset = static_cast<int32_t>(first.args.bytes());
     addLayout(first.args);
     layouts_.back().structs.push_back({entriesOf(layouts_), offset, second.args.values()});
@@ -194,7 +194,7 @@ class Planner {
     d.first.schedule.target = target_;
     d.first.schedule.splits = partsOf(program->layout, target_, rows);
     d.first.reduced_count = space.reducedCount();
-    splitInTwo(d, space, suffix_);
+    divideIntoRanges(d, space, suffix_);
     for (SpaceTensor& tensor : rows.tensors) {
       if (tensor.column < 0) continue;
       const int partial = d.first.partials[tensor.column];

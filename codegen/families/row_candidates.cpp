@@ -261,28 +261,28 @@ std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& d
 // elements used at most 64 registers. With 7 vectors, norms with the row in shared memory took 0.62
 // to 0.68 times as long as norms with the row in registers.
 bool isHeavy(const RowCandidate& candidate) {
-  constexpr int32_t kMostVectors = 5;
-  constexpr int32_t kLongVector = 4;
+  constexpr int32_t kMostVectors = 5, kLongVector = 4;
   const RowLayout& layout = candidate.layout;
   return layout.threads == kMostThreads ||
          (layout.registers > kMostVectors && layout.vector >= kLongVector);
 }
 
 // Returns `loaded` with its row in shared memory. Returns nullopt if a multiprocessor cannot hold
-// two such blocks, if a row has fewer threads than a warp, if no tile could lie in shared memory,
-// or if the code would be too long. `is_chosen`: a choice has decided the number of threads.
+// two such blocks, if a row has fewer threads than a warp, if no tile is loaded before the first
+// sweep (0 bytes), or if the code would be too long. `is_chosen`: a choice has decided the number
+// of threads.
 std::optional<RowCandidate> inSharedMemory(RowCandidate loaded, const Space& rows,
                                            const RowDemand& demand, bool is_chosen) {
   RowLayout& layout = loaded.layout;
   const int64_t vectors = mostVectors(rows, layout.vector, layout.shifted);
-  const int64_t threads =
-      is_chosen || vectors > kFewSharedVectors ? kLoopThreads : kLoopThreads / 2;
+  int64_t threads = kLoopThreads / 2;
+  const bool is_far = ceilDiv(vectors, threads) * layout.vector * demand.ops > kMostUnrolled;
+  if (is_chosen || is_far || vectors > kFewSharedVectors) threads = kLoopThreads;
   layout.threads = std::min(layout.threads, static_cast<int32_t>(threads));
   layout.rows = 1;
   if (layout.threads < kWarp) return std::nullopt;
   const int64_t registers = ceilDiv(vectors, layout.threads);
   const int64_t bytes = layout.threads * registers * layout.vector * demand.loaded_bytes;
-  // If no tile is loaded before the first sweep (0 bytes), no tile can lie in shared memory.
   const bool is_unrolled_far = registers * layout.vector * demand.ops > kMostUnrolled;
   if (bytes == 0 || bytes > kSharedBytesOfTwo || is_unrolled_far) return std::nullopt;
   layout.registers = static_cast<int32_t>(registers);
@@ -294,23 +294,22 @@ std::optional<RowCandidate> inSharedMemory(RowCandidate loaded, const Space& row
 
 // Returns `loaded`, `loaded` with its row in shared memory, or `chosen` if neither is better. Call
 // this if `chosen` is looped or heavy (isHeavy()). `loaded` keeps no computed values, so it needs
-// fewer registers. If two blocks share a multiprocessor, one loads while the other one computes. A
-// candidate that is not looped reads memory once, not once per sweep.
+// fewer registers. If two blocks share a multiprocessor, one loads while the other one computes.
 RowCandidate withLoadedRow(const RowCandidate& chosen, const std::optional<RowCandidate>& loaded,
-                           const Space& rows, const RowDemand& demand) {
+                           const Space& rows, const RowDemand& demand, bool is_chosen) {
   if (!loaded) return chosen;
   if (!loaded->looped && !isHeavy(*loaded)) return *loaded;
-  const std::optional<RowCandidate> shared = inSharedMemory(*loaded, rows, demand, false);
+  const std::optional<RowCandidate> shared = inSharedMemory(*loaded, rows, demand, is_chosen);
   if (shared) return *shared;
   return chosen.looped && !loaded->looped ? *loaded : chosen;
 }
 
 // Returns the candidate that keeps `hold` for later sweeps, or `chosen` if that is impossible.
 RowCandidate withHold(const RowCandidate& chosen, const std::optional<RowCandidate>& loaded,
-                      const Space& rows, const RowDemand& demand, Hold hold) {
+                      const Space& rows, const RowDemand& demand, Hold hold, bool is_chosen) {
   if (!loaded || hold == Hold::Values) return chosen;
   if (hold == Hold::Row) return loaded->looped ? chosen : *loaded;
-  return inSharedMemory(*loaded, rows, demand, true).value_or(chosen);
+  return inSharedMemory(*loaded, rows, demand, is_chosen).value_or(chosen);
 }
 
 }  // namespace
@@ -371,8 +370,9 @@ std::optional<RowCandidate> chooseWholeRows(const Space& rows, Target target,
   const std::optional<int64_t> hold = choice != nullptr ? choice->find("hold") : std::nullopt;
   if (!hold && !chosen->looped && !isHeavy(*chosen)) return chosen;
   const std::optional<RowCandidate> loaded = best(*demands.loaded, RowVariant::Loaded);
-  return hold ? withHold(*chosen, loaded, rows, *demands.loaded, static_cast<Hold>(*hold))
-              : withLoadedRow(*chosen, loaded, rows, *demands.loaded);
+  const bool is_chosen = choice != nullptr && choice->find("threads");
+  if (!hold) return withLoadedRow(*chosen, loaded, rows, *demands.loaded, is_chosen);
+  return withHold(*chosen, loaded, rows, *demands.loaded, static_cast<Hold>(*hold), is_chosen);
 }
 
 KernelChoice choiceOf(const RowCandidate& candidate, Target target) {

@@ -19,15 +19,16 @@ int64_t itemsAlong(size_t axis, const FrameNumbers& numbers) {
   return axis == schedule.laneAxis(numbers.space) ? ceilDiv(extent, schedule.chunk) : extent;
 }
 
-// Returns the number of reduced items of a range. The threads of a warp load neighbouring items of
-// a CUDA inner reduction, so a range there consists of complete warps. If the items of the first
-// range begin at a line of the cache, the items of all ranges then do.
+// Returns the number of reduced items of a range, or of a part of a divided row
+// (codegen/tile/divided_rows.h). The threads of a warp load neighbouring items in a CUDA inner
+// reduction. A range with at least one item per thread of a warp therefore has a multiple of this
+// number. If the first range begins at a line of the cache, most ranges then do.
 int64_t spanOf(const Schedule& schedule, const Space& space) {
   constexpr int64_t kWarp = 32;
   const int64_t items = ceilDiv(reducedItems(schedule, space), schedule.splits);
-  const bool has_lines =
+  const bool by_warps =
       schedule.target == Target::Cuda && schedule.kind == ScheduleKind::InnerReduction;
-  return has_lines && schedule.splits > 1 ? ceilDiv(items, kWarp) * kWarp : items;
+  return by_warps && schedule.splits > 1 && items >= kWarp ? ceilDiv(items, kWarp) * kWarp : items;
 }
 
 // sum() and product() return the largest int64 if the result would be larger.

@@ -57,7 +57,7 @@ struct FrameNumbers {
 // differ.
 struct StageLayout {
   // The argument struct of one *entry*: of an entry point, of one part of a shared launch
-  // (`first`), or of one of the two stages of a CUDA reduction (codegen/plan/two_stages.h). The
+  // (`first`), or of one half of a CUDA reduction in ranges (codegen/plan/ranges.h). The
   // entries of all launches of a kernel are numbered together.
   struct Struct {
     int32_t entry = 0;   // number of the entry
@@ -68,8 +68,8 @@ struct StageLayout {
   // A *shared* launch computes several independent parts of a segment
   // (codegen/families/shared_launch.h). For a shared launch, this is the offset in bytes of the
   // field `first` of its argument struct (SharedKernel). The numbers in this field follow from the
-  // grids of the parts. -1: the launch is not shared. It then has one struct, or two structs for
-  // two stages with equal grids.
+  // grids of the parts. -1: the launch is not shared. It then has one struct, or two
+  // structs for the halves of a reduction. The first half decides the grid.
   int32_t first = -1;
   // A *temporary* is a value that one launch stores in the workspace for later launches. Per
   // element of LaunchStage::pointers: the number of the temporary to which the pointer points, or

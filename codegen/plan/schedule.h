@@ -28,9 +28,9 @@ namespace heddle::codegen {
 // - Cpp: one simple loop computes an item, and a tile of the grid (LaunchStage::grid) consists of
 //   `items_per_tile` items of the kept axes. In a reduction, the loop has `lanes` accumulators.
 //
-// If splits > 1, the reduced items are divided into `splits` ranges. A first stage stores the
-// accumulators of each range in the workspace. A second stage combines them in a fixed order, so
-// the result is the same in every run (Decision in codegen/plan/two_stages.h).
+// If splits > 1, the reduced items are divided into `splits` ranges. One half of the kernel stores
+// the accumulators of each range in the workspace. The other half combines them in a fixed order,
+// so the result is the same in every run (Decision in codegen/plan/ranges.h).
 enum class ScheduleKind : uint8_t { Pointwise, InnerReduction, OuterReduction };
 
 struct Schedule {

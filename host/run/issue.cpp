@@ -60,12 +60,14 @@ void Issuer::allocateWorkspaces() {
     std::byte*& pointer = state_.pointers[plan_.workspace(id)];
     pointer = nullptr;
     try {
-      if (bytes > 0) pointer = static_cast<std::byte*>(allocator_.allocate(bytes, stream(id)));
       if (plan_.counts_blocks[id]) state_.pointers[plan_.counters(id)] = state_.counters(id);
+      if (bytes > 0) pointer = static_cast<std::byte*>(allocator_.allocate(bytes, stream(id)));
     } catch (const std::bad_alloc& why) {
-      userErrorWith(ErrorCode::OutOfMemory,
-                    "out of memory: {} bytes for the workspace of the kernels{}", bytes,
-                    saidBy(why));
+      userErrorWith(
+          ErrorCode::OutOfMemory,
+          "out of memory: {} bytes for the workspace of the kernels, or {} bytes for their "
+          "counters{}",
+          bytes, codegen::LaunchStage::kCounterBytes, saidBy(why));
     }
   }
 }

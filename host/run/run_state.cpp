@@ -31,16 +31,27 @@ std::byte* RunState::counters(StreamId stream) {
   std::byte*& memory = counters_[stream];
   if (memory == nullptr) {
     constexpr int64_t kBytes = codegen::LaunchStage::kCounterBytes;
-    memory = static_cast<std::byte*>(device_.allocator().allocate(kBytes, streams[stream]));
-    device_.fill(memory, 0, kBytes, streams[stream], {});
+    auto* fresh = static_cast<std::byte*>(device_.allocator().allocate(kBytes, streams[stream]));
+    try {
+      device_.fill(fresh, 0, kBytes, streams[stream], {});
+    } catch (...) {
+      device_.allocator().deallocate(fresh, kBytes, streams[stream]);
+      throw;
+    }
+    memory = fresh;
   }
   return memory;
 }
 
 // If the job has failed, work of the last run may still use the counters. They then stay allocated
-// until the device is destroyed.
+// until the process ends. Completion::done() would not tell, because it is also true for a run of a
+// failed job whose work has not ended.
 void RunState::freeCounters() noexcept {
-  if (completion && !completion->done()) return;
+  try {
+    if (completion && !device_.eventDone(completion->event)) return;
+  } catch (const std::exception&) {
+    return;  // the device has failed
+  }
   for (std::byte* memory : counters_) {
     if (memory == nullptr) continue;
     device_.allocator().deallocate(memory, codegen::LaunchStage::kCounterBytes, nullptr);

@@ -205,6 +205,31 @@ TEST(EmitCudaSimt, ReductionsNeedEachOfTheirBarriers) {
   }
 }
 
+// One block would need too much time to combine the partial results.
+TEST(EmitCudaSimt, ManyPartialResultsNeedASecondLaunch) {
+  Cases cases;
+  cases.add("%x: f64[n, m]) { %y = sum(%x, axes=[0]) %z = max(%x, axes=[0]) return %y, %z",
+            {{.sizes = {9001, 64}}}, {{"n", 9001}, {"m", 64}});
+  EXPECT_EQ(cases.stages(0), 2u);
+  EXPECT_EQ(cases.text(0).find("hd::arriveLast("), std::string::npos);
+  expectRight(cases);
+}
+
+// Each group of blocks has a counter, so a choice cannot divide the elements of more groups.
+TEST(EmitCudaSimt, MoreGroupsThanCountersHaveNoRanges) {
+  Cases cases;
+  const KernelChoice choice{"loops", {{"splits", 2}}};
+  const auto add = [&](int64_t n) {
+    cases.add("%x: f32[n, m]) { %y = sum(%x, axes=[1]) return %y", {{.sizes = {n, 2100}}},
+              {{"n", n}, {"m", 2100}}, {}, 0, &choice);
+  };
+  add(20);
+  add(1025);
+  EXPECT_EQ(cases.candidate(0).find("splits"), 2);
+  EXPECT_EQ(cases.candidate(1).find("splits"), 1);
+  expectRight(cases);
+}
+
 // The last barrier of the text makes the threads wait for the number of arrivals. The barrier
 // before it matters only if another block runs between two threads of this block. The grid of the
 // test does not do this, so the test does not delete this barrier.

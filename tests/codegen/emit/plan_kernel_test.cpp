@@ -60,7 +60,7 @@ size_t countOf(const std::string& part, const std::string& text) {
   return count;
 }
 
-// The device may start a kernel before the previous kernel of the stream has ended
+// The device may start a kernel before the writes of the previous kernel of the stream are visible
 // (LaunchStage::starts_early), so a kernel must wait before it accesses memory.
 TEST(PlanKernel, EveryCudaKernelFirstWaitsForEarlierWork) {
   const auto expectWaits = [](const char* ops, std::vector<TensorDesc> in,

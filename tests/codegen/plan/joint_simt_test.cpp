@@ -31,7 +31,7 @@ std::string moments(const std::string& dtype, const std::string& axes, const std
 constexpr const char* kMean = "%c = mul(%s, 0.0005)";
 
 // Lanes lie along the reduced axis or along a kept axis, whose extent is or is not a multiple of
-// the number of lanes. Long rows are divided into parts, which a second launch combines. A block
+// the number of lanes. Long rows are divided into ranges. A block
 // keeps short rows in its registers.
 TEST(JointSimt, StatisticsTakeOneSweepInAllLayouts) {
   Cases cases;

@@ -1,4 +1,4 @@
-#include "codegen/plan/two_stages.h"
+#include "codegen/plan/ranges.h"
 
 #include <algorithm>
 
@@ -20,7 +20,7 @@ AxisNumbers keptStrides(const Space& space) {
   return strides;
 }
 
-// Returns the computation of the second stage. Its loop body loads the partial results, which the
+// Returns the computation of the second half. Its loop body loads the partial results, which the
 // accumulators combine (Accumulator::element). Space::tensors[first_partial] is the first partial
 // result.
 Computation combineComputation(const Computation& whole, size_t first_partial) {
@@ -83,8 +83,8 @@ bool isInOneLaunch(const Schedule& first, const Space& second) {
 
 Schedule combineSchedule(const Schedule& first, const Space& second) {
   if (!isInOneLaunch(first, second)) return chooseSchedule(second, first.target, false);
-  // The elements that a thread loads at once. Few registers suffice, so that the second stage does
-  // not limit how many blocks of the first stage run at the same time.
+  // The elements that a thread loads at once. Few registers suffice, so that the second half does
+  // not limit how many blocks of the first half run at the same time.
   constexpr int32_t kLoads = 8;
   Schedule s = first;
   s.splits = 1;
@@ -112,7 +112,7 @@ Decision decideLoops(const Fusion& segment, const Analysis& analysis, const Spac
   apply(choice, space, true, d.first.schedule);
   d.first.reduced_count = space.reducedCount();
   if (d.first.schedule.splits > 1) {
-    splitInTwo(d, space, suffix);
+    divideIntoRanges(d, space, suffix);
     d.in_one_launch = isInOneLaunch(d.first.schedule, d.second.space);
     d.second.schedule = combineSchedule(d.first.schedule, d.second.space);
   }
@@ -173,8 +173,8 @@ std::vector<DType> partialTypes(const IdVector<AccumulatorId, Accumulator>& accu
   return types;
 }
 
-void splitInTwo(Decision& d, const Space& space, const std::string& suffix) {
-  d.two_stages = true;
+void divideIntoRanges(Decision& d, const Space& space, const std::string& suffix) {
+  d.in_ranges = true;
   const size_t first_partial = space.tensors.size();
   const std::vector<DType> types = partialTypes(d.computation.accumulators);
   SplitSpaces split = splitSpaces(space, types, d.first.schedule.splits);

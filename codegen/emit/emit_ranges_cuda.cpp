@@ -8,11 +8,11 @@ namespace heddle::codegen {
 // coordinates. They share one counter. The first barrier makes all threads of the block store their
 // partial results before the block counts its arrival. The second barrier makes all threads wait
 // until it is known whether the block is the last one of its group.
-std::string emitCudaStages(const std::string& entry, const LoopNest& first,
+std::string emitCudaRanges(const std::string& entry, const LoopNest& first,
                            const LoopNest& second) {
   HEDDLE_CHECK(first.schedule.block == second.schedule.block &&
                    first.schedule.reduce_threads == second.schedule.reduce_threads,
-               "the stages of {} have different blocks", entry);
+               "the halves of {} have different blocks", entry);
   TextWriter out;
   LoopCombiner combiner(out, first);
   const char* scratch = combiner.usesScratch() ? ", scratch" : "";
@@ -35,7 +35,7 @@ std::string emitCudaStages(const std::string& entry, const LoopNest& first,
   out.line("hd::barrier();");
   out.line(fmt::format("if (is_last[0]) {}(args.second{});", second.entry, scratch));
   out.close();
-  return emitCudaStage(first) + emitCudaStage(second) + out.take();
+  return emitCudaHalf(first) + emitCudaHalf(second) + out.take();
 }
 
 }  // namespace heddle::codegen

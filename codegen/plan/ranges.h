@@ -12,33 +12,33 @@ namespace heddle::codegen {
 
 // All decisions about a kernel of loops (LoopNest), for one set of shapes. The kernel passes over
 // the elements of the space once. If the reduced items are divided into ranges
-// (codegen/plan/schedule.h), there are two stages: `first` stores *partial results* of each range
-// in the workspace, and `second` combines them. On CUDA, one launch usually computes both stages
-// (in_one_launch). The schedules of the stages then have equal blocks and equal kept items: the
-// blocks with the same first coordinate in the grid are a *group*. They store all partial results
-// of some kept items, and the last block of the group to finish combines them. Otherwise each stage
-// is a launch.
+// (codegen/plan/schedule.h), the kernel has two *halves*: `first` stores *partial results* of each
+// range in the workspace, and `second` combines them. On CUDA, one launch usually computes both
+// halves (in_one_launch). Their schedules then have equal blocks and equal kept items: the blocks
+// with the same first coordinate in the grid are a *group*. They store all partial results of some
+// kept items, and the last block of the group to finish combines them. Otherwise each half is a
+// launch.
 struct Decision {
   Computation computation;
   NestRequest first;
-  bool two_stages = false;
-  bool in_one_launch = false;  // one launch computes both stages
+  bool in_ranges = false;
+  bool in_one_launch = false;  // one launch computes both halves
   NestRequest second;
   int64_t workspace_bytes = 0;
 };
 
-// Returns whether one launch computes both stages of a reduction (Decision). `first` is the
-// schedule of the first stage, and `second` is the space of the second stage.
+// Returns whether one launch computes both halves of a reduction (Decision). `first` is the
+// schedule of the first half, and `second` is the space of the second half.
 bool isInOneLaunch(const Schedule& first, const Space& second);
-// Returns the schedule of the second stage.
+// Returns the schedule of the second half.
 Schedule combineSchedule(const Schedule& first, const Space& second);
 
 // Makes all decisions about a segment. The names of the entry points end with `suffix`. A choice of
-// the family "loops" changes the schedule of the first stage (apply() in codegen/plan/schedule.h).
+// the family "loops" changes the schedule of the first half (apply() in codegen/plan/schedule.h).
 Decision decideLoops(const Fusion& segment, const Analysis& analysis, const Space& space,
                      Target target, const std::string& suffix, const KernelChoice* choice);
 
-// The spaces of the two stages of a reduction that is divided into ranges.
+// The spaces of the two halves of a reduction that is divided into ranges.
 struct SplitSpaces {
   Space first;
   Space second;
@@ -55,7 +55,7 @@ std::vector<DType> partialTypes(const IdVector<AccumulatorId, Accumulator>& accu
 // Divides the reduced items of `space` into d.first.schedule.splits ranges. `d.first` then stores
 // the states of its accumulators as partial results, and `d.second` combines them. The schedule of
 // `d.second` is that of a launch of its own.
-void splitInTwo(Decision& d, const Space& space, const std::string& suffix);
+void divideIntoRanges(Decision& d, const Space& space, const std::string& suffix);
 
 // Removes the tensors that the bodies and `partials` of `request` do not access. Renumbers the
 // other tensors in the bodies and in `partials`.
