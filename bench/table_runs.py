@@ -4,6 +4,10 @@
 """
 
 NOTES = {
+    "kernels-nvidia-h200_2026-11-27": {
+        "title": "the workloads of bench/workloads, and the main example",
+        "remarks": "Measured at commit ff526ded. The floor is the time that a copy of the same bytes took in the same run.",
+    },
     "kernels-nvidia-h200_2026-11-26": {
         "title": "the workloads of bench/workloads",
         "remarks": "Measured at commit 7d13329. The floor is the time that a copy of the same bytes took in the same "

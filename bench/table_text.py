@@ -12,7 +12,7 @@ CAUSES = {
     "softmax bf16": "The kernel takes at most 7% more time than a copy of the same bytes.",
     "residual block": "The kernel of the statistics reaches half of the memory bandwidth: a thread needs 78 registers, so "
                       "few threads run at the same time.",
-    "main example": "heddle launches three kernels and stores intermediates in device memory.",
+    "main example": "heddle launches two kernels, and each of them reads its inputs from device memory.",
     "causal attention backward": "heddle computes the forward pass again. PyTorch keeps the result of the forward pass.",
     "scatter_add": "heddle adds in a fixed order, so its results are bitwise reproducible. PyTorch adds atomically.",
     "host time of a": "heddle adds its own host time to each CUDA call.",
