@@ -7,9 +7,9 @@
 
 namespace heddle::codegen {
 
-// The facts about one entry (EntryNumbers) from which its time is predicted. An entry is a launch
-// or a part of one. They depend on sizes, strides, dtypes and the schedule. Ops matter only through
-// opsOf().
+// The facts about one entry (EntryNumbers), that is, about a launch or a part of one. They depend
+// on sizes, strides, dtypes and the schedule. The time of the entry is predicted from them. Ops
+// matter only through opsOf().
 struct LaunchWork {
   int64_t blocks = 1;        // Cuda: blocks of threads; Cpp: tiles
   int32_t threads = 1;       // Cuda: threads of a block

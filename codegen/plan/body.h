@@ -97,9 +97,8 @@ struct Accumulator {
   JointKind joint = JointKind::None;  // kind of the pair to which the reduction belongs
   AccumulatorId first;  // set for the second reduction of a pair: the accumulator with the state
   // true: the kernel combines states that it or an earlier launch has stored (partial results), not
-  // single values. The
-  // node `element` is the first member of such a state. The nodes directly after it are the other
-  // members.
+  // single values. The node `element` is the first member of such a state. The nodes directly after
+  // it are the other members.
   bool adds_states = false;
 
   bool hasState() const { return !first.valid(); }

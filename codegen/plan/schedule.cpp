@@ -75,7 +75,7 @@ constexpr int64_t kPointwiseBytes = kBytesInFlight / 2;
 // The assumed number of multiprocessors. On a GPU with another number, a schedule is correct, but
 // possibly not the fastest.
 constexpr int64_t kProcessors = 132;
-constexpr int64_t kMostSplits = 2048;
+constexpr int64_t kMostSplits = 2048;  // the largest Schedule::splits
 
 // Returns `lanes`, or fewer if rows (elements along `axis`) are unaligned or short. A thread
 // accesses the elements of an unaligned vector one by one or in pairs. With longer vectors, each

@@ -55,19 +55,24 @@ void Issuer::run() {
 }
 
 void Issuer::allocateWorkspaces() {
+  const auto within = [](int64_t bytes, std::string_view what, const auto& allocate) {
+    try {
+      return static_cast<std::byte*>(allocate());
+    } catch (const std::bad_alloc& why) {
+      userErrorWith(ErrorCode::OutOfMemory, "out of memory: {} bytes for the {} of the kernels{}",
+                    bytes, what, saidBy(why));
+    }
+  };
   for (StreamId id : plan_.workspace_bytes.ids()) {
     const int64_t bytes = plan_.workspace_bytes[id];
     std::byte*& pointer = state_.pointers[plan_.workspace(id)];
     pointer = nullptr;
-    try {
-      if (plan_.counts_blocks[id]) state_.pointers[plan_.counters(id)] = state_.counters(id);
-      if (bytes > 0) pointer = static_cast<std::byte*>(allocator_.allocate(bytes, stream(id)));
-    } catch (const std::bad_alloc& why) {
-      userErrorWith(
-          ErrorCode::OutOfMemory,
-          "out of memory: {} bytes for the workspace of the kernels, or {} bytes for their "
-          "counters{}",
-          bytes, codegen::LaunchStage::kCounterBytes, saidBy(why));
+    if (bytes > 0) {
+      pointer = within(bytes, "workspace", [&] { return allocator_.allocate(bytes, stream(id)); });
+    }
+    if (plan_.counts_blocks[id]) {
+      state_.pointers[plan_.counters(id)] = within(codegen::LaunchStage::kCounterBytes, "counters",
+                                                   [&] { return state_.counters(id); });
     }
   }
 }

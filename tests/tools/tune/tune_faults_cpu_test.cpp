@@ -116,18 +116,20 @@ TEST_F(TuneFaults, KernelWithoutAUsableCandidateIsAnError) {
       "kernel center: no candidate can be used; the first one does not compile: on purpose");
 }
 
-// Every allocation of the measurement fails once. If the block that flushes the caches cannot be
-// allocated, the measurement uses a smaller one.
-TEST_F(TuneFaults, ExhaustedMemoryNamesTheKernelAndTheOperand) {
+// Measures the kernel of `program` once per call of the device, and breaks the device at this call
+// with breakAt(device, call). Returns the messages of the errors whose code is OutOfMemory.
+template <class BreakAt>
+std::string exhaustionErrors(const host::Program& program, codegen::ImageCache& images,
+                             const BreakAt& breakAt) {
   host::testing::FaultyDevice device;
   std::string errors;
   const auto visit = [&](const host::LaunchedKernel& kernel) {
     const std::vector<codegen::Candidate> all = kernel.candidates();
     bool fails = true;
     for (int64_t call = 0; fails; ++call) {
-      device.failAt(call);
+      breakAt(device, call);
       try {
-        KernelRuns(kernel, all, std::vector<std::string>(all.size()), device, images_, 0);
+        KernelRuns(kernel, all, std::vector<std::string>(all.size()), device, images, 0);
       } catch (const UserError& error) {
         if (error.code() == ErrorCode::OutOfMemory) errors += std::string(error.what()) + "\n";
       }
@@ -135,7 +137,15 @@ TEST_F(TuneFaults, ExhaustedMemoryNamesTheKernelAndTheOperand) {
       device.repair();
     }
   };
-  host::forEachLaunchedKernel(program_, kSizes, 0, 1, device.kind(), host::Launches::First, visit);
+  host::forEachLaunchedKernel(program, kSizes, 0, 1, device.kind(), host::Launches::First, visit);
+  return errors;
+}
+
+// Every allocation of the measurement fails once. If the block that flushes the caches cannot be
+// allocated, the measurement uses a smaller one.
+TEST_F(TuneFaults, ExhaustedMemoryNamesTheKernelAndTheOperand) {
+  const std::string errors =
+      exhaustionErrors(program_, images_, [](auto& device, int64_t call) { device.failAt(call); });
   const std::string cannot = "tuning kernel center: cannot allocate ";
   for (const char* operand :
        {"input %x (512 bytes): ", "output %y (512 bytes): ", "the workspace ("}) {
@@ -146,23 +156,8 @@ TEST_F(TuneFaults, ExhaustedMemoryNamesTheKernelAndTheOperand) {
 
 // From one allocation on, all of them fail. The message about the caches names the smallest block.
 TEST_F(TuneFaults, NoMemoryForTheSmallestFlushIsAnError) {
-  host::testing::FaultyDevice device;
-  std::string errors;
-  const auto visit = [&](const host::LaunchedKernel& kernel) {
-    const std::vector<codegen::Candidate> all = kernel.candidates();
-    bool fails = true;
-    for (int64_t call = 0; fails; ++call) {
-      device.loseAt(call);
-      try {
-        KernelRuns(kernel, all, std::vector<std::string>(all.size()), device, images_, 0);
-      } catch (const UserError& error) {
-        errors += std::string(error.what()) + "\n";
-      }
-      fails = device.hasFailed();
-      device.repair();
-    }
-  };
-  host::forEachLaunchedKernel(program_, kSizes, 0, 1, device.kind(), host::Launches::First, visit);
+  const std::string errors =
+      exhaustionErrors(program_, images_, [](auto& device, int64_t call) { device.loseAt(call); });
   EXPECT_NE(
       errors.find("tuning kernel center: cannot allocate the block that replaces the contents "
                   "of the caches (8388608 bytes): "),
