@@ -101,12 +101,12 @@ void Executable::Impl::makeRunner(const std::shared_ptr<SharedStream>& stream, i
   resources = std::make_shared<RunResources>(device, instructionTexts(inlined), stream);
   resources->output_names = output_names;
   if (monitor != nullptr) resources->job.open(*world, *monitor, hash, number);
-  matmuls = std::make_unique<AlgorithmAgreement>(
-      world, communicates && hasMatmuls(inlined) && device.choosesAlgorithms());
+  algorithms = std::make_unique<AlgorithmAgreement>(
+      world, communicates && hasChosenCalls(inlined) && device.choosesAlgorithms());
   posts = std::make_unique<CrossRankMatcher>(world, communicates);
-  evaluator =
-      std::make_unique<HostIrEvaluator>(inlined, device, *communicators, *kernels, *matmuls, rank,
-                                        ranks, checks_numerics, choices ? &*choices : nullptr);
+  evaluator = std::make_unique<HostIrEvaluator>(inlined, device, *communicators, *kernels,
+                                                *algorithms, rank, ranks, checks_numerics,
+                                                choices ? &*choices : nullptr);
 }
 
 void Executable::Impl::nameInstructions() {
@@ -298,6 +298,14 @@ const Program& Executable::program() const { return impl_->program; }
 Outputs Executable::run(const std::vector<Argument>& inputs, const RunOptions& options) {
   std::shared_ptr<const Plan> plan;
   return impl_->run(inputs, options, nullptr, &plan);
+}
+
+std::map<std::string, std::string> Executable::algorithmChoices() const {
+  std::map<std::string, std::string> choices;
+  for (const auto& [question, choice] : impl_->algorithms->all()) {
+    choices[algorithmKey(question, impl_->device)] = std::string(kAlgorithm) + choice;
+  }
+  return choices;
 }
 
 Executable::Stats Executable::stats() const {

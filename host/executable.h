@@ -95,13 +95,13 @@ struct ExecutableOptions {
   //         them is copied to the host, and run() waits for the copy. The value false costs
   //         nothing.
   bool check_numerics = false;
-  // Maps keys of kernels to the parameters of candidates in text form, as `heddle tune --export`
-  // writes them. A candidate is one of several ways to compute a kernel. The entries have no effect
-  // on kernels for which the program names a candidate (Kernel::candidate). Any other kernel
-  // without a usable entry uses its first candidate, or is an error if `choices_only` is true. If
-  // there are choices, each new plan creates all candidates of each kernel, which takes
-  // milliseconds. In a job, all ranks must pass equal choices, because results of different
-  // candidates may differ in the last bits.
+  // Maps keys of kernels to the parameters of candidates in text form, and keys of library calls to
+  // algorithms, as `heddle run --export` writes them. A candidate is one of several ways to compute
+  // a kernel. The entries have no effect on kernels for which the program names a candidate
+  // (Kernel::candidate). Any other kernel without a usable entry uses its first candidate, or is an
+  // error if `choices_only` is true. If there are choices, each new plan creates all candidates of
+  // each kernel, which takes milliseconds. In a job, all ranks must pass equal choices, because
+  // results of different candidates may differ in the last bits.
   std::map<std::string, std::string> kernel_choices = {};
   bool choices_only = false;
   CacheLimits caches = {};  // the limit of programs has no effect
@@ -221,6 +221,11 @@ class Executable {
   // Returns the counts. The call takes about as long as the creation of a plan, because it computes
   // peak_bytes_without_reuse.
   Stats stats() const;
+
+  // Returns the algorithms that libraries use for the matrix products and attentions of the runs so
+  // far, as entries for ExecutableOptions::kernel_choices. In a job, the result of rank 0 has the
+  // entries of all ranks.
+  std::map<std::string, std::string> algorithmChoices() const;
 
  private:
   friend class FusionExecutor;

@@ -94,7 +94,7 @@ struct Executable::Impl {
   std::vector<std::unique_ptr<comm::World>> own_worlds;
   std::shared_ptr<Communicators> communicators;
   std::shared_ptr<KernelStore> kernels;
-  std::unique_ptr<AlgorithmAgreement> matmuls;
+  std::unique_ptr<AlgorithmAgreement> algorithms;
   std::unique_ptr<CrossRankMatcher> posts;
   std::shared_ptr<RunResources> resources;
   std::unique_ptr<HostIrEvaluator> evaluator;

@@ -133,6 +133,10 @@ SegmentOptions attentionOptions(DeviceKind kind, SizeBindings sizes) {
   return options;
 }
 
+bool isAttentionQuestion(const std::string& question) {
+  return question.rfind("attention", 0) == 0;
+}
+
 std::string cudnnVersionText(int64_t version) {
   const int64_t major = version < 90000 ? 1000 : 10000;  // the factor changed with version 9
   return fmt::format("{}.{}.{}", version / major, version % major / 100, version % 100);

@@ -2,7 +2,9 @@
 
 #include <array>
 #include <memory>
+#include <set>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "host/device/device.h"
@@ -97,6 +99,8 @@ struct AttentionBackwardSpec {
   float scale = 1;
 };
 
+using AttentionCallSpec = std::variant<AttentionSpec, AttentionBackwardSpec>;
+
 // A call that is ready to run, except for the addresses of its tensors and workspace.
 //
 // Threads:   a PreparedAttention is immutable; several threads may call run().
@@ -133,15 +137,31 @@ bool areReadableLogSums(const TensorDesc& desc, int64_t byte_offset);
 // heddleCudnnModule()`.
 struct CudnnModule {
   int64_t (*version)();  // the result of cudnnGetVersion(): 91501 is 9.15.1
-  // Both functions prepare a call on GPU `device`. If cuDNN cannot compute the call, they throw
-  // UserError with cuDNN's message.
-  std::shared_ptr<const PreparedAttention> (*prepare)(const AttentionSpec& spec, int device);
+  // These functions return the questions of a call (AlgorithmChoices in host/device/device.h): one
+  // for each graph that the call runs. The answer is the name of a plan of cuDNN. There are no
+  // questions if librariesAreTimed() (host/device/timed_choice.h) is false.
+  std::set<std::string> (*questions)(const AttentionSpec& spec);
+  std::set<std::string> (*backwardQuestions)(const AttentionBackwardSpec& spec);
+  // Answers a question of questions() or backwardQuestions(): returns the fastest plan on GPU
+  // `device`, or "" if there is nothing to choose. The rules of Device::chooseAlgorithm() apply.
+  std::string (*choose)(const std::string& question, int device, Stream stream,
+                        const std::string& given);
+  // Both functions prepare a call on GPU `device`. For a question without a choice, or whose choice
+  // cuDNN does not accept, they take the first plan that cuDNN proposes. If cuDNN cannot compute
+  // the call, they throw UserError with cuDNN's message.
+  std::shared_ptr<const PreparedAttention> (*prepare)(const AttentionSpec& spec, int device,
+                                                      const AlgorithmChoices& choices);
   std::shared_ptr<const PreparedAttention> (*prepareBackward)(const AttentionBackwardSpec& spec,
-                                                              int device);
+                                                              int device,
+                                                              const AlgorithmChoices& choices);
 };
 
 // Returns the entry points of the module, or nullptr with the reason in `why`.
 const CudnnModule* findCudnnModule(std::string& why);
+
+// Returns whether a question (AlgorithmChoices) is about an attention: it begins with "attention".
+// Other questions are about matrix products.
+bool isAttentionQuestion(const std::string& question);
 
 // Returns options for segment(). They decide which attentions of a fusion become cuDNN calls on
 // devices of this kind. `sizes` contains the values of the known symbols. An attention becomes a

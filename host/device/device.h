@@ -210,8 +210,8 @@ class PreparedMatmul {
 };
 
 // Maps questions to choices. A question is a text that describes one call of a library for matrix
-// products: sizes, strides, dtypes and so on. One matrix product may need several calls. A choice
-// is a text that identifies the algorithm of the library for this call.
+// products or attentions: sizes, strides, dtypes and so on. One matrix product may need several
+// calls. A choice is a text that identifies the algorithm of the library for this call.
 using AlgorithmChoices = std::map<std::string, std::string>;
 
 // The resources of a GPU that one launch of a kernel uses.
@@ -319,11 +319,15 @@ class Device {
   // for each of them to prepareMatmul(). Returns an empty set if there is nothing to choose.
   virtual std::set<std::string> algorithmQuestions(const MatmulSpec&) { return {}; }
   // Returns the choice for one question, or "" if the device makes no choice. The question may come
-  // from the device of another rank. If the device has stored no choice yet, the call runs and
-  // measures the algorithms, and waits for them. They run on the given stream, or on a temporary
-  // stream if it is nullptr. The call does not measure while a CUDA graph is being captured from
-  // the given stream.
-  virtual std::string chooseAlgorithm(const std::string&, Stream) { return {}; }
+  // from the device of another rank. If the library accepts `given`, a choice of the user, the call
+  // returns it; "" means no choice. Otherwise, if the device has stored no choice yet, the call
+  // runs and measures the algorithms, and waits for them. They run on the given stream, or on a
+  // temporary stream if it is nullptr. The call does not measure while a CUDA graph is being
+  // captured from the given stream.
+  virtual std::string chooseAlgorithm(const std::string& /*question*/, Stream,
+                                      const std::string& /*given*/) {
+    return {};
+  }
   // Returns whether algorithmQuestions() may return questions. An implementation must return the
   // same value on every rank of a job.
   virtual bool choosesAlgorithms() const { return false; }

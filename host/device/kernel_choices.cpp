@@ -1,5 +1,7 @@
 #include "host/device/kernel_choices.h"
 
+#include <algorithm>
+
 #include "codegen/compile/sha256.h"
 #include "ir/base/check.h"
 
@@ -50,6 +52,26 @@ size_t chosenCandidate(const std::vector<codegen::Candidate>& all, const KernelC
                     "one; its key is {}",
                     kernel, key);
   return 0;
+}
+
+std::string algorithmKey(const std::string& question, const Device& device) {
+  return codegen::sha256(
+      fmt::format("{}\n{}{}{}", kVersion, identityOf(device), kAlgorithm, question));
+}
+
+std::optional<std::string> chosenAlgorithm(const std::string& question,
+                                           const KernelChoices& choices, const Device& device) {
+  const auto isAlgorithm = [](const auto& entry) { return entry.second.starts_with(kAlgorithm); };
+  if (std::ranges::none_of(choices.by_key, isAlgorithm)) return std::nullopt;
+  const auto found = choices.by_key.find(algorithmKey(question, device));
+  if (found != choices.by_key.end() && isAlgorithm(*found)) {
+    return found->second.substr(kAlgorithm.size());
+  }
+  HEDDLE_USER_CHECK(!choices.only,
+                    "a library call has no choice on this device; `heddle run --export` makes one; "
+                    "the call is: {}",
+                    question);
+  return std::nullopt;
 }
 
 }  // namespace heddle::host

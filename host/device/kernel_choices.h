@@ -1,7 +1,9 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "codegen/bind/candidates.h"
@@ -13,10 +15,17 @@ namespace heddle::host {
 // The chosen candidates of kernels. A candidate is one of several ways to compute a kernel
 // (codegen/bind/candidates.h). The choices apply only to kernels for which the host program names
 // no candidate (Kernel::candidate).
+//
+// The same map contains the chosen algorithms of library calls (AlgorithmChoices in
+// host/device/device.h), as kAlgorithm followed by the choice.
 struct KernelChoices {
-  std::map<std::string, std::string> by_key;  // maps choiceKey() to the parameters of a candidate
-  bool only = false;                          // true: a kernel without a choice is an error
+  // Maps choiceKey() to the parameters of a candidate, and algorithmKey() to an algorithm.
+  std::map<std::string, std::string> by_key;
+  // true: a kernel without a choice is an error. If the map contains algorithms, so is a library
+  // call without one.
+  bool only = false;
 };
+inline constexpr std::string_view kAlgorithm = "algorithm ";
 
 // Returns a text of three lines with the model and the driver of the device, and its compiler.
 // Equal GPUs of one machine have equal texts.
@@ -38,5 +47,14 @@ std::string choiceKey(const std::vector<codegen::Candidate>& all,
 // it throws UserError instead. `kernel` is a name for messages.
 size_t chosenCandidate(const std::vector<codegen::Candidate>& all, const KernelChoices& choices,
                        const std::string& key, const std::string& kernel);
+
+// Returns the key under which the choice for a question about a library call is stored: a SHA-256
+// hash of the question, the model and the driver of the device, and its compiler.
+std::string algorithmKey(const std::string& question, const Device& device);
+
+// Returns the choice that `choices` contains for a question, or nullopt. Throws UserError if there
+// is none although KernelChoices::only requires one.
+std::optional<std::string> chosenAlgorithm(const std::string& question,
+                                           const KernelChoices& choices, const Device& device);
 
 }  // namespace heddle::host

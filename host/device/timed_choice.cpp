@@ -1,8 +1,10 @@
 #include "host/device/timed_choice.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 #include <numeric>
+#include <string_view>
 #include <vector>
 
 namespace heddle::host {
@@ -88,6 +90,11 @@ class TimedChoice {
 };
 
 }  // namespace
+
+bool librariesAreTimed() {
+  const char* setting = std::getenv("HEDDLE_LIBRARY_TIMING");
+  return setting == nullptr || std::string_view(setting) != "0";
+}
 
 size_t fastestAlgorithm(size_t count, AlgorithmStopwatch& stopwatch, bool without_final) {
   return count < 2 ? 0 : TimedChoice(count, stopwatch).fastest(without_final);

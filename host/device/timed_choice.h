@@ -8,6 +8,10 @@ namespace heddle::host {
 // different algorithms. Choices that a different version has stored are ignored.
 inline constexpr int kTimedChoice = 2;
 
+// Returns false if the environment variable HEDDLE_LIBRARY_TIMING is 0. heddle then measures no
+// algorithms of libraries, and uses no stored choices.
+bool librariesAreTimed();
+
 // Measures the time of algorithms in milliseconds per run. Each function first runs the algorithm
 // once without measuring.
 class AlgorithmStopwatch {

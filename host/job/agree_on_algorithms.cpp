@@ -41,9 +41,19 @@ std::set<std::string> allLines(const std::vector<std::string>& texts) {
 
 AlgorithmChoices AlgorithmAgreement::choose(const std::set<std::string>& questions,
                                             const SizeBindings& sizes, const Ask& ask) {
-  if (world_ == nullptr || world_->size() == 1) return answersOf(questions, ask);
-  std::lock_guard lock(mutex_);
+  if (world_ == nullptr || world_->size() == 1) {
+    AlgorithmChoices answers = answersOf(questions, ask);
+    const std::lock_guard lock(mutex_);
+    choices_.insert(answers.begin(), answers.end());
+    return answers;
+  }
+  const std::lock_guard lock(mutex_);
   if (exchanges_ && agreed_.insert(sizes).second) exchange(questions, ask);
+  return choices_;
+}
+
+AlgorithmChoices AlgorithmAgreement::all() const {
+  const std::lock_guard lock(mutex_);
   return choices_;
 }
 

@@ -82,6 +82,8 @@ struct Plan {
   struct Attention {
     static constexpr size_t kMostOperands = 9;
     std::array<Address, kMostOperands> operands;  // the tensors read, followed by those written
+    // Offset of PreparedAttention::Memory::workspace in the workspace of the stream, in bytes.
+    int64_t workspace = 0;
     std::shared_ptr<const PreparedAttention> prepared;
   };
   // A tensor or a scalar.
@@ -248,7 +250,7 @@ struct PlanTarget {
   Device& device;
   const Communicators& communicators;
   KernelStore& kernels;
-  AlgorithmAgreement& matmuls;
+  AlgorithmAgreement& algorithms;
   int64_t ranks = 1;
   Stream stream = nullptr;  // the stream of the run; library algorithms are measured on it
   // Per kernel of the program: the result of KernelStore::segmentOf(). Empty: the plan asks the

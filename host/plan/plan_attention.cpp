@@ -1,4 +1,4 @@
-// The member of PlanBuilder for attention. Only CUDA devices have a library call for it.
+// The members of PlanBuilder for attention. Only CUDA devices have a library call for it.
 #include <algorithm>
 #include <cmath>
 
@@ -86,58 +86,54 @@ void checkTokens(const CallLibrary& call, const std::vector<Part>& parts,
                     tokens(2), why);
 }
 
-std::shared_ptr<const PreparedAttention> prepared(const CallLibrary& call,
-                                                  const std::vector<Part>& parts,
-                                                  const Device& device) {
+// Returns the spec of the call. `parts` are in the order of the members of the spec.
+AttentionCallSpec specOf(const CallLibrary& call, const std::vector<Part>& parts) {
   const bool backward = isAttentionBackward(call);
   const auto width = static_cast<double>(parts[backward ? 1 : 0].seen.sizes.back());
   const auto scale =
       static_cast<float>(libraryNumber(call, "scale").value_or(1 / std::sqrt(width)));
   const bool causal = libraryFlag(call, "causal");
-  const CudnnModule& module = cudnnOn(device);
-  checkTokens(call, parts, module);
-  const int ordinal = cudaModule().ordinalOf(device);
-  // next() returns the parts one after another. They are in the order of the members of the spec.
   auto part = parts.begin();
   const auto next = [&part] { return (part++)->seen; };
   const bool has_log_sums = logSumsOf(call).has_value();
   if (!backward) {
     AttentionSpec spec{next(), next(), next(), next(), {}, causal, scale};
     if (has_log_sums) spec.log_sums = next();
-    return module.prepare(spec, ordinal);
+    return spec;
   }
   AttentionBackwardSpec spec{next(), next(), next(), next(), {}, {}, {}, {}, {}, causal, scale};
   for (auto* each : {&spec.o, &spec.log_sums}) {
     if (has_log_sums) *each = next();
   }
   for (auto* each : {&spec.dq, &spec.dk, &spec.dv}) *each = next();
-  return module.prepareBackward(spec, ordinal);
+  return spec;
 }
 
 }  // namespace
 
 // Emits the call, with copies of the tensors that cuDNN cannot access in place. Emits nothing on
-// the null device, or if no result has elements. The workspace begins with the bytes that the call
-// itself needs. The copies follow. If several heads of q share a head of k and v, the copies of k
-// and v contain each head several times.
+// the null device, or if no result has elements. The workspace begins with the copies. If several
+// heads of q share a head of k and v, the copies of k and v contain each head several times. The
+// bytes that the call itself needs follow. prepareAttentions() adds them, because their number
+// depends on the plan that the ranks choose.
 void PlanBuilder::emitAttention(const CallLibrary& call, const UnrolledStep& step) {
   const auto is_empty = [](const View& out) { return out.desc.numel() == 0; };
   if (target_.device.kind() == DeviceKind::Null) return;
   if (std::all_of(step.outputs.begin(), step.outputs.end(), is_empty)) return;
   const std::vector<Part> parts = partsOf(call, step);
+  checkTokens(call, parts, cudnnOn(target_.device));
   Plan::Attention attention;
-  attention.prepared = prepared(call, parts, target_.device);
-  int64_t bytes = attention.prepared->workspaceBytes();
+  int64_t bytes = 0;
   std::vector<std::pair<Plan::Operand, Plan::Operand>> copied_back;
   for (size_t i = 0; i < parts.size(); ++i) {
     const View& view = parts[i].view;
     const Plan::Operand given{addressOf(view), view.desc};
     attention.operands[i] = given.address;
     if (!parts[i].is_copied) continue;
-    bytes = (bytes + kPartAlignment - 1) / kPartAlignment * kPartAlignment;
     const TensorDesc desc = denseDesc(view.desc.dtype, view.desc.sizes);
     const Plan::Operand packed{{plan_->workspace(call.stream), bytes}, desc};
     bytes += desc.numel() * sizeOf(desc.dtype);
+    bytes = (bytes + kPartAlignment - 1) / kPartAlignment * kPartAlignment;
     attention.operands[i] = packed.address;
     if (i < step.inputs.size()) {
       emitCopy(packed, given, call.stream);
@@ -145,10 +141,42 @@ void PlanBuilder::emitAttention(const CallLibrary& call, const UnrolledStep& ste
       copied_back.emplace_back(given, packed);
     }
   }
-  int64_t& workspace = plan_->workspace_bytes[call.stream];
-  workspace = std::max(workspace, bytes);
-  emit(AttentionStep{plan_->attentions.push_back(std::move(attention)), call.stream});
+  attention.workspace = bytes;
+  const AttentionId id = plan_->attentions.push_back(std::move(attention));
+  planned_attentions_.push_back({specOf(call, parts), &step, id, call.stream});
+  emit(AttentionStep{id, call.stream});
   for (const auto& [given, packed] : copied_back) emitCopy(given, packed, call.stream);
+}
+
+std::set<std::string> PlanBuilder::questionsOf(const AttentionCallSpec& spec) const {
+  const CudnnModule& module = cudnnOn(target_.device);
+  const auto* const backward = std::get_if<AttentionBackwardSpec>(&spec);
+  return backward != nullptr ? module.backwardQuestions(*backward)
+                             : module.questions(std::get<AttentionSpec>(spec));
+}
+
+std::string PlanBuilder::chooseAttention(const std::string& question,
+                                         const std::string& given) const {
+  return cudnnOn(target_.device)
+      .choose(question, cudaModule().ordinalOf(target_.device), target_.stream, given);
+}
+
+// Prepares the calls of the plan with the plans of cuDNN that `choices` names.
+void PlanBuilder::prepareAttentions(const AlgorithmChoices& choices) {
+  for (const PlannedAttention& planned : planned_attentions_) {
+    namingInstruction(*planned.step, [&] {
+      const CudnnModule& module = cudnnOn(target_.device);
+      const int ordinal = cudaModule().ordinalOf(target_.device);
+      Plan::Attention& attention = plan_->attentions[planned.id];
+      const auto* const backward = std::get_if<AttentionBackwardSpec>(&planned.spec);
+      attention.prepared =
+          backward != nullptr
+              ? module.prepareBackward(*backward, ordinal, choices)
+              : module.prepare(std::get<AttentionSpec>(planned.spec), ordinal, choices);
+      int64_t& workspace = plan_->workspace_bytes[planned.stream];
+      workspace = std::max(workspace, attention.workspace + attention.prepared->workspaceBytes());
+    });
+  }
 }
 
 }  // namespace heddle::host

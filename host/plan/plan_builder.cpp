@@ -26,7 +26,7 @@ PlanBuilder::PlanBuilder(const Program& program, const Unrolled& unrolled,
 
 std::shared_ptr<const Plan> PlanBuilder::build() {
   draft();
-  prepareMatmuls();
+  prepareLibraryCalls();
   loadKernels();
   return plan_;
 }

@@ -2,8 +2,11 @@
 
 #include <boost/container/small_vector.hpp>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
+#include <set>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <variant>
@@ -11,6 +14,7 @@
 
 #include "codegen/kernel.h"
 #include "codegen/kernel_choice.h"
+#include "host/device/attention.h"
 #include "host/plan/kernel_store.h"
 #include "host/plan/plan.h"
 #include "host/plan/stored_segment.h"
@@ -91,6 +95,13 @@ class PlanBuilder {
     const UnrolledStep* first;  // the first step with this spec; error messages name it
     std::shared_ptr<const PreparedMatmul> prepared;
   };
+  // A call of attention. The spec describes the memory that cuDNN accesses.
+  struct PlannedAttention {
+    AttentionCallSpec spec;
+    const UnrolledStep* step;  // error messages name it
+    AttentionId id;
+    StreamId stream;
+  };
   // A 0-d input in host memory.
   struct HostValue {
     RegisterId scalar;  // register that holds the element
@@ -160,7 +171,14 @@ class PlanBuilder {
   size_t plannedMatmul(MatmulSpec spec, const UnrolledStep& step);
   void emitLines(const CallLibrary& call, const UnrolledStep& step);
   void emitAttention(const CallLibrary& call, const UnrolledStep& step);
-  void prepareMatmuls();
+  std::set<std::string> questionsOf(const AttentionCallSpec& spec) const;
+  std::string chooseAlgorithm(const std::string& question) const;
+  std::string chooseAttention(const std::string& question, const std::string& given) const;
+  void prepareLibraryCalls();
+  void prepareMatmuls(const AlgorithmChoices& choices);
+  void prepareAttentions(const AlgorithmChoices& choices);
+  // Calls `work`. If it throws UserError, adds the instruction of the step to the message.
+  void namingInstruction(const UnrolledStep& step, const std::function<void()>& work) const;
 
   // plan_communicate.cpp: collectives, sends, receives, tokens and events.
   void emit(const Communicate& op, const UnrolledStep& step);
@@ -242,6 +260,7 @@ class PlanBuilder {
   std::unordered_multimap<size_t, size_t> planned_by_hash_;  // indices in planned_matmuls_
   // Per element of Plan::matmuls: its index in planned_matmuls_, and its stream.
   IdVector<MatmulId, std::pair<size_t, StreamId>> matmul_uses_;
+  std::vector<PlannedAttention> planned_attentions_;
   // Per communicator used so far: the World ranks of its team, and its carrier.
   std::map<comm::Communicator*, std::pair<std::vector<int>, comm::Carrier>> members_;
   Group group_;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <boost/container_hash/hash.hpp>
 
+#include "host/device/kernel_choices.h"
 #include "host/plan/plan_builder.h"
 #include "host/program/library_op.h"
 #include "host/text/program_text.h"
@@ -129,29 +130,49 @@ void PlanBuilder::emitLines(const CallLibrary& call, const UnrolledStep& step) {
   emit(LibraryStep{plan_->libraries.push_back(std::move(library)), call.stream});
 }
 
-// Prepares the matrix products of the plan. The ranks agree on algorithms in this function, so
-// every rank of a job must call it, even a rank without a matrix product.
-void PlanBuilder::prepareMatmuls() {
+void PlanBuilder::namingInstruction(const UnrolledStep& step,
+                                    const std::function<void()>& work) const {
+  try {
+    work();
+  } catch (const UserError& e) {
+    userErrorWith(e.code(), "instruction {} ({}): {}", step.index,
+                  printInstruction(program_, *step.instruction), e.what());
+  }
+}
+
+// Prepares the matrix products and attentions of the plan. The ranks agree on algorithms in this
+// function, so every rank of a job must call it, even a rank without such a call.
+void PlanBuilder::prepareLibraryCalls() {
   std::set<std::string> questions;
-  const auto namingInstruction = [&](const PlannedMatmul& planned, const auto& work) {
-    try {
-      work();
-    } catch (const UserError& e) {
-      userErrorWith(e.code(), "instruction {} ({}): {}", planned.first->index,
-                    printInstruction(program_, *planned.first->instruction), e.what());
-    }
-  };
   for (const PlannedMatmul& planned : planned_matmuls_) {
-    namingInstruction(planned,
+    namingInstruction(*planned.first,
                       [&] { questions.merge(target_.device.algorithmQuestions(planned.spec)); });
   }
-  const AlgorithmChoices choices =
-      target_.matmuls.choose(questions, sizes_, [&](const std::string& question) {
-        return target_.device.chooseAlgorithm(question, target_.stream);
-      });
+  for (const PlannedAttention& planned : planned_attentions_) {
+    namingInstruction(*planned.step, [&] { questions.merge(questionsOf(planned.spec)); });
+  }
+  const AlgorithmChoices choices = target_.algorithms.choose(
+      questions, sizes_, [&](const std::string& question) { return chooseAlgorithm(question); });
+  prepareMatmuls(choices);
+  prepareAttentions(choices);
+}
+
+// Returns the choice of the user or, without one, the choice of the device.
+std::string PlanBuilder::chooseAlgorithm(const std::string& question) const {
+  std::string given;
+  if (target_.choices != nullptr) {
+    given = chosenAlgorithm(question, *target_.choices, target_.device).value_or("");
+  }
+  return isAttentionQuestion(question)
+             ? chooseAttention(question, given)
+             : target_.device.chooseAlgorithm(question, target_.stream, given);
+}
+
+void PlanBuilder::prepareMatmuls(const AlgorithmChoices& choices) {
   for (PlannedMatmul& planned : planned_matmuls_) {
-    namingInstruction(
-        planned, [&] { planned.prepared = target_.device.prepareMatmul(planned.spec, choices); });
+    namingInstruction(*planned.first, [&] {
+      planned.prepared = target_.device.prepareMatmul(planned.spec, choices);
+    });
   }
   for (MatmulId id : matmul_uses_.ids()) {
     const auto& [index, stream] = matmul_uses_[id];

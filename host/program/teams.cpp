@@ -32,12 +32,13 @@ bool communicatesAnywhere(const Program& program) {
   return found;
 }
 
-bool hasMatmuls(const Program& program) {
+bool hasChosenCalls(const Program& program) {
   bool found = false;
   forEachInstruction(program.body, [&](const Instruction& instruction, InstructionIndex) {
     // Every matrix product is a library call: no kernel contains one.
     const auto* call = std::get_if<CallLibrary>(&instruction.op);
-    found = found || (call != nullptr && findLibraryOp(call->function)->kind == OpKind::Matmul);
+    found = found || (call != nullptr && (isAttention(*call) ||
+                                          findLibraryOp(call->function)->kind == OpKind::Matmul));
   });
   return found;
 }

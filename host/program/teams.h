@@ -15,8 +15,8 @@ std::vector<int> teamMembers(const Team& team, const Meshes& meshes, int64_t ran
 // Returns whether the program contains an instruction in which other ranks take part: a collective,
 // a send or a receive. Does not visit Program::callees.
 bool communicatesAnywhere(const Program& program);
-// Returns whether the program contains a library call for a matrix product. Does not visit
-// Program::callees.
-bool hasMatmuls(const Program& program);
+// Returns whether the program contains a library call for which devices choose an algorithm: a
+// matrix product or an attention. Does not visit Program::callees.
+bool hasChosenCalls(const Program& program);
 
 }  // namespace heddle::host

@@ -12,13 +12,13 @@ namespace heddle::host {
 
 HostIrEvaluator::HostIrEvaluator(const Program& program, Device& device,
                                  const Communicators& communicators, KernelStore& kernels,
-                                 AlgorithmAgreement& matmuls, int64_t rank, int64_t ranks,
+                                 AlgorithmAgreement& algorithms, int64_t rank, int64_t ranks,
                                  bool check_numerics, const KernelChoices* choices)
     : program_(program),
       device_(device),
       communicators_(communicators),
       kernels_(kernels),
-      matmuls_(matmuls),
+      algorithms_(algorithms),
       rank_(rank),
       ranks_(ranks),
       check_numerics_(check_numerics),
@@ -41,7 +41,7 @@ UnrollRequest HostIrEvaluator::requestFor(const RunTensors& tensors,
 }
 
 PlanTarget HostIrEvaluator::target(Stream stream) const {
-  return {device_,  communicators_,         kernels_,        matmuls_, ranks_, stream, segments_,
+  return {device_,  communicators_,         kernels_,        algorithms_, ranks_, stream, segments_,
           streams_, communication_streams_, check_numerics_, choices_};
 }
 

@@ -27,7 +27,7 @@ class HostIrEvaluator {
   // its meshes must be known. `choices` (PlanTarget::choices) and all objects that are passed by
   // reference must outlive the evaluator.
   HostIrEvaluator(const Program& program, Device& device, const Communicators& communicators,
-                  KernelStore& kernels, AlgorithmAgreement& matmuls, int64_t rank, int64_t ranks,
+                  KernelStore& kernels, AlgorithmAgreement& algorithms, int64_t rank, int64_t ranks,
                   bool check_numerics, const KernelChoices* choices);
 
   // Checks the tensors and creates a plan for them (host/plan/plan.h). Throws the errors of
@@ -61,7 +61,7 @@ class HostIrEvaluator {
   Device& device_;
   const Communicators& communicators_;
   KernelStore& kernels_;
-  AlgorithmAgreement& matmuls_;
+  AlgorithmAgreement& algorithms_;
   int64_t rank_;
   int64_t ranks_;
   const bool check_numerics_;           // ExecutableOptions::check_numerics

@@ -201,7 +201,7 @@ void Issuer::operator()(const AttentionStep& step) {
   for (size_t i = 0; i < memory.operands.size(); ++i) {
     memory.operands[i] = at(attention.operands[i]);
   }
-  memory.workspace = at({plan_.workspace(step.stream), 0});
+  memory.workspace = at({plan_.workspace(step.stream), attention.workspace});
   attention.prepared->run(memory, stream(step.stream), issue_);
 }
 

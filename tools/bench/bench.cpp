@@ -10,6 +10,7 @@
 #include "tools/heddle/job.h"
 #include "tools/heddle/job_end.h"
 #include "tools/heddle/prepare.h"
+#include "tools/tune/tune_command.h"
 
 namespace heddle::tools {
 namespace {
@@ -55,8 +56,10 @@ BenchReport reportOf(const Options& options, Prepared& prepared) {
   report.is_gpu = kind == host::DeviceKind::Cuda;
   report.roofline = options.roofline;
   codegen::ImageCache images;
-  inFile(options.file, prepared.source,
-         [&] { report.measurements = measure(prepared, *device, images, options.timed_runs); });
+  const Choices choices = givenChoices(options);
+  inFile(options.file, prepared.source, [&] {
+    report.measurements = measure(prepared, *device, images, choices, options.timed_runs);
+  });
   return report;
 }
 
@@ -68,6 +71,7 @@ void addBench(CLI::App& bench, Options& o) {
       ->check(CLI::IsMember({"cpu", "cuda"}));
   bench.add_option("--repeat", o.timed_runs, "number of timed runs (default 20)")
       ->check(CLI::Range(1, 1000000));
+  bench.add_option("--choices", o.choices, "a file of `heddle tune --export` with choices to use");
   bench.add_flag("--roofline", o.roofline,
                  "add the time of a copy of the same bytes, and whether memory is the limit");
   CLI::Option* csv = bench.add_flag("--csv", o.csv, "print comma-separated values with a header");

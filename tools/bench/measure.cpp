@@ -31,10 +31,11 @@ struct Executions {
 
 class Measurer {
  public:
-  Measurer(const Prepared& prepared, host::Device& device, codegen::ImageCache& images)
+  Measurer(const Prepared& prepared, host::Device& device, codegen::ImageCache& images,
+           const Choices& choices)
       : device_(device),
         stream_(std::make_shared<host::SharedStream>(device)),
-        executable_(executableOf(prepared.program, {&device, nullptr, &images}, stream_)),
+        executable_(executableOf(prepared.program, {&device, nullptr, &images}, choices, stream_)),
         arguments_(
             placeInputs({0, 1, &device, nullptr, nullptr}, executable_.program(), prepared.inputs)),
         copies_(device, images, stream_) {}
@@ -53,9 +54,11 @@ class Measurer {
 
  private:
   static host::Executable executableOf(const host::Program& program, const host::Context& context,
+                                       const Choices& choices,
                                        const std::shared_ptr<host::SharedStream>& stream) {
     host::ExecutableOptions options;
     options.verify = false;  // compileProgram() has verified the program
+    options.kernel_choices = choices;
     host::ExecutableParts parts;
     parts.stream = stream;
     return parts.make(program, context, options);
@@ -139,8 +142,8 @@ Measurements Measurer::results() const {
 }  // namespace
 
 Measurements measure(const Prepared& prepared, host::Device& device, codegen::ImageCache& images,
-                     int runs) {
-  Measurer measurer(prepared, device, images);
+                     const Choices& choices, int runs) {
+  Measurer measurer(prepared, device, images, choices);
   measurer.warmUp();
   for (int i = 0; i < runs; ++i) measurer.runOnce();
   return measurer.results();

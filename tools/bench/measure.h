@@ -9,6 +9,7 @@
 #include "host/device/device.h"
 #include "host/program/program.h"
 #include "tools/heddle/prepare.h"
+#include "tools/tune/choices_file.h"
 
 namespace heddle::tools {
 
@@ -45,9 +46,9 @@ struct Measurements {
 constexpr int kWarmRuns = 3;
 
 // Runs a program on one device: first kWarmRuns times, then `runs` times with measurements. A copy
-// of a large tensor (tools/bench/copy_runs.h) precedes each run. Throws UserError if the program
-// does no work on the device.
+// of a large tensor (tools/bench/copy_runs.h) precedes each run. `choices` are those of
+// ExecutableOptions::kernel_choices. Throws UserError if the program does no work on the device.
 Measurements measure(const Prepared& prepared, host::Device& device, codegen::ImageCache& images,
-                     int runs);
+                     const Choices& choices, int runs);
 
 }  // namespace heddle::tools

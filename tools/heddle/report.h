@@ -5,6 +5,7 @@
 
 #include "host/executable.h"
 #include "tools/heddle/check.h"
+#include "tools/tune/choices_file.h"
 
 namespace heddle::tools {
 
@@ -21,6 +22,9 @@ struct Report {
   // The value of --overlap that tuning has chosen (describe() in tools/tune/tune_overlap.h); "":
   // the run has not chosen one.
   std::string overlap;
+  // What this run has chosen on rank 0: candidates of kernels, algorithms of library calls, and the
+  // overlap. --export writes it.
+  Choices choices;
   std::vector<std::string> output_names;
   std::vector<Gathered> outputs;
   // Per output: the tensor whose memory the output shares, for example "input %x"; empty: none.

@@ -17,7 +17,6 @@
 #include "host/executable_parts.h"
 #include "host/plan/bind_inputs.h"
 #include "host/program/visit.h"
-#include "host/run/profile/timeline.h"
 #include "host/tensor.h"
 #include "host/text/program_text.h"
 #include "ir/base/check.h"
@@ -31,7 +30,7 @@
 #include "tools/heddle/report.h"
 #include "tools/heddle/source.h"
 #include "tools/profile/instruction_times.h"
-#include "tools/profile/peak_rates.h"
+#include "tools/profile/write_profile.h"
 #include "tools/tune/tune_command.h"
 #include "tools/tune/tune_overlap.h"
 
@@ -195,8 +194,9 @@ Job prepareJob(const Options& options, int ranks, comm::World& world) {
   }
   // A fault or --force names an instruction or a kernel of one program, so a job with one of them
   // does not choose another program.
-  const bool chooses = options.tune != "off" && !options.overlap_given && ranks > 1 &&
-                       !at_instruction && options.force.empty();
+  const bool chooses = (options.tune != "off" || hasOverlap(job.choices)) &&
+                       !options.overlap_given && ranks > 1 && !at_instruction &&
+                       options.force.empty();
   if (chooses) job.overlaps = overlapCandidates(job, options, ranks);
   job.images = std::make_unique<codegen::ImageCache>();
   return job;
@@ -207,38 +207,19 @@ const host::Program& programFor(const Rank& rank, const Job& job, const Options&
                                 Report& report) {
   if (job.overlaps.size() < 2) return job.program;
   OverlapOptions overlap;
+  overlap.given = job.choices;
+  overlap.given_only = options.choices_only;
+  overlap.measures = options.tune != "off";
   overlap.again = options.tune == "full";
   overlap.at_line = [&](const host::Program& program, const std::function<void()>& work) {
     atLineOfRun(options.file, job.source, program, work);
   };
   const OverlapChoice choice = chooseOverlap(rank, job.overlaps, job.inputs, *job.images, overlap);
-  if (rank.rank == 0) report.overlap = describe(job.overlaps, choice);
+  if (rank.rank == 0) {
+    report.overlap = describe(job.overlaps, choice);
+    report.choices[choice.key] = std::string(kOverlap) + job.overlaps[choice.chosen].overlap;
+  }
   return job.overlaps[choice.chosen].program;
-}
-
-// Writes one timeline of all ranks. All ranks must call this function.
-void writeTimeline(const Rank& rank, host::RunProfile& profile, const std::string& path) {
-  const comm::World::Task task(rank.world, comm::RankTask::WritingTimeline);
-  const std::string clock = comm::machineClock();
-  const std::vector<std::string> all =
-      rank.world->exchange(encode(host::RankTimeline{rank.rank, clock, profile.events()}));
-  if (rank.rank != 0) return;
-  std::vector<host::RankTimeline> timelines;
-  for (const std::string& one : all) timelines.push_back(host::decodeTimeline(one));
-  host::alignClocks(timelines);
-  writeFileOf(path, {host::chromeTrace(timelines)});
-}
-
-// Measures the peak rates of all ranks at the same time, and writes one table of all ranks. All
-// ranks must call this function.
-void writeProfile(const Rank& rank, codegen::ImageCache& images, const TimesByInstruction& times,
-                  const std::string& path) {
-  const comm::World::Task task(rank.world, comm::RankTask::WritingTimeline);
-  rank.world->barrier();
-  const PeakRates rates = measurePeakRates(*rank.device, images, times,
-                                           fmt::format("--profile {}, rank {}", path, rank.rank));
-  const std::vector<std::string> all = rank.world->exchange(profileRows(rank.rank, times, rates));
-  if (rank.rank == 0) writeFileOf(path, {profileHeader() + fmt::format("{}", fmt::join(all, ""))});
 }
 
 // Stores in `report` what --check-numerics has found on each rank. All ranks must call this
@@ -310,6 +291,8 @@ void runRank(const Rank& rank, const Job& job, const host::Program& program, con
     report.prepare_seconds = first;
     report.seconds = std::move(seconds);
     report.stats = executable.stats();
+    report.choices.merge(executable.algorithmChoices());
+    report.choices.merge(executable_options.kernel_choices);
   }
   if (rank.device->kind() != host::DeviceKind::Null) {
     collectOutputs(rank, executable.program(), *outputs, report);
@@ -374,6 +357,9 @@ int runCommand(const Options& options) {
   report.split_calls = job.split_calls;
   setProcessTask(comm::RankTask::WritingOutputs);
   if (!options.output_dir.empty()) writeOutputs(options.output_dir, report);
+  if (!options.export_file.empty()) {
+    writeFileOf(options.export_file, {printChoices(report.choices, report.device)});
+  }
   setProcessTask(comm::RankTask::Checking);
   if (!options.check.empty()) {
     report.check_mode = options.check;

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "codegen/kernel_choice.h"
+#include "host/device/kernel_choices.h"
 #include "ir/base/check.h"
 #include "ir/system/files.h"
 
@@ -17,6 +18,11 @@ constexpr size_t kKeyLength = 64;
 bool isKey(std::string_view word) {
   return word.size() == kKeyLength &&
          word.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+bool isChoice(std::string_view text) {
+  return text.starts_with(kOverlap) || text.starts_with(host::kAlgorithm) ||
+         codegen::parseKernelChoice(std::string(text));
 }
 
 }  // namespace
@@ -40,9 +46,9 @@ Choices parseChoices(std::string_view text, std::string_view origin) {
     if (line.empty() || line.front() == '#') continue;
     const size_t space = std::min(line.find(' '), line.size());
     const std::string parameters = line.substr(std::min(space + 1, line.size()));
-    HEDDLE_USER_CHECK(isKey(line.substr(0, space)) && codegen::parseKernelChoice(parameters),
-                      "{}:{}: expected a key of 64 hexadecimal digits and parameters such as "
-                      "'loops unroll=2'",
+    HEDDLE_USER_CHECK(isKey(line.substr(0, space)) && isChoice(parameters),
+                      "{}:{}: expected a key of 64 hexadecimal digits and a choice such as "
+                      "'loops unroll=2', 'algorithm 01ab' or 'overlap off'",
                       origin, number);
     choices[line.substr(0, space)] = parameters;
   }

@@ -119,9 +119,13 @@ void addChoices(CLI::App& command, Options& o) {
                   "word")
       ->check(CLI::IsMember({"off", "auto", "full"}));
   command.add_option("--choices", o.choices,
-                     "a file of `heddle tune --export` with choices to use");
+                     "a file of --export with choices to use, without measuring");
   command.add_flag("--choices-only", o.choices_only,
-                   "with --choices: a kernel without a choice is an error");
+                   "with --choices: a kernel without a choice is an error; so is a missing choice "
+                   "for a library call or for the overlap, if the file has choices of this kind");
+  command.add_option("--export", o.export_file,
+                     "write the choices of this run into this text file: candidates of kernels, "
+                     "algorithms of library calls, and the overlap");
 }
 
 Choices givenChoices(const Options& options) {

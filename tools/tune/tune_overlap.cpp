@@ -29,6 +29,7 @@ using Clock = std::chrono::steady_clock;
 // Increase this number if stored choices must not be used any more.
 constexpr const char* kVersion = "overlap 1";
 constexpr const char* kEnd = "end";
+constexpr const char* kMissing = "missing";
 
 // Returns one text per rank: its device, and the number of its machine, counted from 0 in the order
 // of the ranks. All ranks must call this function.
@@ -163,6 +164,29 @@ size_t indexOf(const std::vector<OverlapCandidate>& candidates, const std::strin
   return static_cast<size_t>(found - candidates.begin());
 }
 
+// An overlap that is known without a measurement, and OverlapChoice::origin. The overlap is "" if
+// the ranks must measure, and kMissing if the given choices should contain one but do not.
+struct KnownOverlap {
+  std::string overlap;
+  std::string origin;
+};
+
+KnownOverlap knownOverlap(const std::vector<OverlapCandidate>& candidates, const std::string& key,
+                          host::ChoiceCache& store, const OverlapOptions& options) {
+  const auto isCandidate = [&](const std::string& overlap) {
+    return indexOf(candidates, overlap) < candidates.size();
+  };
+  const auto given = options.given.find(key);
+  if (given != options.given.end() && given->second.starts_with(kOverlap)) {
+    std::string overlap = given->second.substr(kOverlap.size());
+    if (isCandidate(overlap)) return {std::move(overlap), "given"};
+  }
+  if (options.given_only) return {kMissing, ""};
+  if (!options.measures) return {candidates.front().overlap, "first candidate"};
+  std::string stored = options.again ? "" : store.find(key).value_or("");
+  return isCandidate(stored) ? KnownOverlap{std::move(stored), "stored"} : KnownOverlap{};
+}
+
 // Returns the peak memory of a run, per rank.
 std::vector<int64_t> peaksOf(const host::Program& program, const SizeBindings& sizes, int ranks) {
   const host::Program inlined = host::inlineCalls(host::concretized(program, ranks));
@@ -227,15 +251,18 @@ OverlapChoice chooseOverlap(const Rank& rank, const std::vector<OverlapCandidate
   const comm::World::Task task(rank.world, comm::RankTask::TuningKernels);
   const std::vector<std::string> places = placesOf(rank);
   std::optional<host::ChoiceCache> store;
-  std::string key;
   std::string known;
   if (rank.rank == 0) {
     store.emplace(codegen::ImageCache::defaultFolder(), "overlap of jobs");
-    key = keyOf(rank, candidates, inputs, places);
-    if (!options.again) known = store->find(key).value_or("");
-    if (indexOf(candidates, known) == candidates.size()) known.clear();
+    choice.key = keyOf(rank, candidates, inputs, places);
+    const KnownOverlap found = knownOverlap(candidates, choice.key, *store, options);
+    known = found.overlap;
+    choice.origin = found.origin;
   }
   known = rank.world->exchange(known).at(0);
+  HEDDLE_USER_CHECK(known != kMissing,
+                    "--choices-only: the file has no overlap for this job; `heddle run --tune=full "
+                    "--export` makes one");
   if (known.empty()) {
     const std::unique_ptr<CandidateTimer> timer =
         options.makeTimer ? options.makeTimer()
@@ -245,7 +272,7 @@ OverlapChoice chooseOverlap(const Rank& rank, const std::vector<OverlapCandidate
       std::vector<size_t> all(candidates.size());
       for (size_t i = 0; i < all.size(); ++i) all[i] = i;
       known = candidates[winnerOf(choice.results, all)].overlap;
-      store->put(key, known);
+      store->put(choice.key, known);
     } else {
       follow(rank, *timer);
     }
@@ -256,9 +283,14 @@ OverlapChoice chooseOverlap(const Rank& rank, const std::vector<OverlapCandidate
   return choice;
 }
 
+bool hasOverlap(const Choices& choices) {
+  return std::ranges::any_of(choices,
+                             [](const auto& each) { return each.second.starts_with(kOverlap); });
+}
+
 std::string describe(const std::vector<OverlapCandidate>& candidates, const OverlapChoice& choice) {
   const std::string& overlap = candidates.at(choice.chosen).overlap;
-  if (choice.results.empty()) return overlap + " (stored)";
+  if (choice.results.empty()) return fmt::format("{} ({})", overlap, choice.origin);
   std::vector<std::string> times;
   for (size_t i = 0; i < candidates.size(); ++i) {
     times.push_back(

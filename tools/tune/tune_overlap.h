@@ -10,6 +10,7 @@
 #include "host/program/program.h"
 #include "tools/heddle/job.h"
 #include "tools/heddle/prepare.h"
+#include "tools/tune/choices_file.h"
 #include "tools/tune/measure_candidates.h"
 
 namespace heddle::tools {
@@ -33,12 +34,22 @@ std::vector<OverlapCandidate> overlapCandidates(const Prepared& prepared, const 
 
 struct OverlapChoice {
   size_t chosen = 0;  // index of the candidate
-  // Per candidate; empty if the choice was stored, or if there is only one candidate.
+  // Identifies the candidates, the sizes, the transport, and the devices and machines of the ranks.
+  // "" on all ranks except rank 0, and if there is only one candidate.
+  std::string key;
+  // Per candidate; empty if nothing was measured.
   std::vector<CandidateResult> results;
+  // On rank 0, if nothing was measured: what decided. "given": OverlapOptions::given. "stored": the
+  // folder of compiled kernels. "first candidate": neither has a choice.
+  std::string origin;
 };
 
 struct OverlapOptions {
-  bool again = false;  // true: measures even if a choice is stored
+  // The choices of --choices. If they contain the key, they decide, and nothing is measured.
+  Choices given = {};
+  bool given_only = false;  // true: a missing entry in `given` is an error (--choices-only)
+  bool measures = true;     // false: without a given choice, the first candidate is chosen
+  bool again = false;       // true: measures even if a choice is stored
   // The measurement ends after this time. The round that is in progress ends first.
   double most_seconds = 20;
   // Calls `work`, which prepares or runs the program. Adds the source line of the program to
@@ -48,14 +59,17 @@ struct OverlapOptions {
   std::function<std::unique_ptr<CandidateTimer>()> makeTimer = {};
 };
 
-// Returns the candidate that all ranks of the job must use. If the folder of compiled kernels has a
-// choice for these candidates and sizes, and for the devices and machines of all ranks, returns
-// this choice. Otherwise measures complete runs: the ranks begin each run together, and its time is
-// that of the slowest rank. Rank 0 decides and stores the choice. All ranks must call this
-// function, with equal candidates. It communicates, also if the choice is stored.
+// Returns the candidate that all ranks of the job must use. OverlapOptions::given decides first. If
+// the folder of compiled kernels has a choice for the key, returns this choice. Otherwise measures
+// complete runs: the ranks begin each run together, and its time is that of the slowest rank. Rank
+// 0 decides and stores the choice. All ranks must call this function, with equal candidates and
+// options. It communicates, also if nothing is measured.
 OverlapChoice chooseOverlap(const Rank& rank, const std::vector<OverlapCandidate>& candidates,
                             const Inputs& inputs, codegen::ImageCache& images,
                             const OverlapOptions& options);
+
+// Returns whether `choices` contain an overlap, of any job.
+bool hasOverlap(const Choices& choices);
 
 // Returns one line, such as "4 (auto 0.912 ms, off 1.104 ms, 4 0.871 ms)".
 std::string describe(const std::vector<OverlapCandidate>& candidates, const OverlapChoice& choice);

@@ -271,9 +271,10 @@ std::set<std::string> CudaDevice::algorithmQuestions(const MatmulSpec& spec) {
   return matmuls().questions(spec);
 }
 
-std::string CudaDevice::chooseAlgorithm(const std::string& question, Stream stream) {
+std::string CudaDevice::chooseAlgorithm(const std::string& question, Stream stream,
+                                        const std::string& given) {
   DeviceGuard guard(ordinal_);
-  return matmuls().choose(question, native(stream));
+  return matmuls().choose(question, native(stream), given);
 }
 
 int64_t CudaDevice::libraryWorkspace(const LibraryCall& call) const {

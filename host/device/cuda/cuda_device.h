@@ -91,7 +91,8 @@ class CudaDevice : public Device {
   std::shared_ptr<const PreparedMatmul> prepareMatmul(const MatmulSpec& spec,
                                                       const AlgorithmChoices& choices) override;
   std::set<std::string> algorithmQuestions(const MatmulSpec& spec) override;
-  std::string chooseAlgorithm(const std::string& question, Stream stream) override;
+  std::string chooseAlgorithm(const std::string& question, Stream stream,
+                              const std::string& given) override;
   bool choosesAlgorithms() const override { return true; }
   int64_t libraryWorkspace(const LibraryCall& call) const override;
   void library(const LibraryCall& call, Stream stream, const Issue& issue) override;

@@ -37,6 +37,14 @@ cudnnDataType_t halfTypeOf(const TensorDesc& desc) {
 
 }  // namespace
 
+// Returns the number of bytes from the start of the first element to the end of the last element of
+// a tensor.
+int64_t spanBytes(const TensorDesc& desc) {
+  int64_t last = 0;
+  for (size_t i = 0; i < desc.rank(); ++i) last += (desc.sizes[i] - 1) * desc.strides[i];
+  return (last + 1) * sizeOf(desc.dtype);
+}
+
 AttentionGraph::AttentionGraph(const TensorDesc& q, const TensorDesc& k, bool causal, float scale)
     : half_(halfTypeOf(q)), causal_(causal), scale_value_(scale) {
   row_sizes_ = FourAxes(q).sizes;
@@ -111,7 +119,7 @@ void ForwardGraph::run(cudnnHandle_t handle, const Memory& memory, void* workspa
           workspace);
 }
 
-BackwardGraph::BackwardGraph(const AttentionBackwardSpec& spec, const TensorDesc& o_desc)
+BackwardGraph::BackwardGraph(const AttentionBackwardSpec& spec)
     : AttentionGraph(spec.q, spec.k, spec.causal, spec.scale) {
   const auto in_memory = [&](const FourAxes& axes) {
     return graph_.tensor(half_, axes.sizes, axes.strides);
@@ -119,14 +127,14 @@ BackwardGraph::BackwardGraph(const AttentionBackwardSpec& spec, const TensorDesc
   q_ = in_memory(FourAxes(spec.q));
   k_ = in_memory(FourAxes(spec.k).transposed());
   v_ = in_memory(FourAxes(spec.v).transposed());
-  o_ = in_memory(FourAxes(o_desc));
+  o_ = in_memory(FourAxes(spec.o.value()));
   grad_ = in_memory(FourAxes(spec.grad));
   log_sums_ = logSums();
   dq_ = in_memory(FourAxes(spec.dq));
   dk_ = in_memory(FourAxes(spec.dk));
   dv_ = in_memory(FourAxes(spec.dv));
   unit_ = graph_.number();
-  const Graph::Tensor totals = addRowTotals(o_desc);
+  const Graph::Tensor totals = addRowTotals(*spec.o);
   addGradients(addProbabilities(maskedScores(q_, k_)), totals, spec.k);
 }
 

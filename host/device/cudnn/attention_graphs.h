@@ -1,17 +1,26 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "host/device/attention.h"
 #include "host/device/cudnn/cudnn_graph.h"
 
 namespace heddle::host::cudnn {
+
+// Returns the number of bytes from the start of the first element to the end of the last element of
+// a tensor.
+int64_t spanBytes(const TensorDesc& desc);
 
 // The common part of ForwardGraph and BackwardGraph, the cuDNN graphs of an attention
 // (host/device/attention.h). For cuDNN, all operands have the four axes [batch, heads, tokens,
 // width]. A row consists of the scores of one query, that is, of one token of q.
 class AttentionGraph {
  public:
-  // Selects how cuDNN computes the graph. See Graph::plan().
-  void plan(cudnnHandle_t handle) { graph_.plan(handle); }
+  // These functions list and choose the ways in which cuDNN computes the graph. See Graph.
+  std::vector<std::string> proposals(cudnnHandle_t handle) { return graph_.proposals(handle); }
+  void plan(cudnnHandle_t handle, const std::string& choice) { graph_.plan(handle, choice); }
+  const std::string& planName() const { return graph_.planName(); }
   int64_t workspaceBytes() const { return graph_.workspaceBytes(); }
   // Returns the number of rows, over all batches and heads.
   int64_t rowCount() const { return row_sizes_[0] * row_sizes_[1] * row_sizes_[2]; }
@@ -65,8 +74,8 @@ class ForwardGraph : public AttentionGraph {
 // ForwardGraph.
 class BackwardGraph : public AttentionGraph {
  public:
-  // `o` describes the memory of o, the result of the forward graph.
-  BackwardGraph(const AttentionBackwardSpec& spec, const TensorDesc& o);
+  // Requires spec.o, the memory of the result of the forward graph.
+  explicit BackwardGraph(const AttentionBackwardSpec& spec);
   // `grad` is the gradient of o; dq, dk and dv are the results.
   struct Memory {
     void *grad, *q, *k, *v, *o, *log_sums, *dq, *dk, *dv;

@@ -6,7 +6,9 @@
 
 #include "comm/cuda_call/cuda_call.h"
 #include "host/device/cudnn/attention_graphs.h"
+#include "host/device/cudnn/attention_questions.h"
 #include "host/device/cudnn/cudnn_handle.h"
+#include "host/device/timed_choice.h"
 #include "ir/base/check.h"
 
 namespace heddle::host::cudnn {
@@ -16,14 +18,6 @@ constexpr int64_t kAlignment = 256;     // alignment of the workspace's parts, i
 constexpr uintptr_t kVectorBytes = 16;  // the alignment that cuDNN needs for operands
 
 int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
-// Returns the number of bytes from the start of the first element to the end of the last element of
-// a tensor.
-int64_t spanBytes(const TensorDesc& desc) {
-  int64_t last = 0;
-  for (size_t i = 0; i < desc.rank(); ++i) last += (desc.sizes[i] - 1) * desc.strides[i];
-  return (last + 1) * sizeOf(desc.dtype);
-}
 
 // An operand with the alignment that cuDNN needs: the given memory if it is aligned, otherwise
 // temporary memory. The constructor copies an operand that is read to the temporary memory.
@@ -109,10 +103,12 @@ class PreparedCall : public PreparedAttention {
   PreparedCall(std::vector<TensorDesc> tensors, size_t inputs, int device)
       : tensors_(std::move(tensors)), inputs_(inputs), handle_(handleOf(device)) {}
 
-  void plan(std::initializer_list<AttentionGraph*> graphs) {
+  // Builds the plan of a graph. `question` describes the graph.
+  void plan(AttentionGraph& graph, const std::string& question, const AlgorithmChoices& choices) {
     const CurrentDevice current(handle_->device);
     const std::lock_guard lock(handle_->mutex);
-    for (AttentionGraph* graph : graphs) graph->plan(handle_->handle);
+    const auto choice = choices.find(question);
+    graph.plan(handle_->handle, choice == choices.end() ? "" : choice->second);
   }
 
   virtual void issueCall(cudnnHandle_t handle, const Memory& memory) const = 0;
@@ -140,11 +136,11 @@ std::vector<TensorDesc> tensorsOf(const AttentionSpec& spec) {
 // computes the log-sums even if nothing reads them.
 class PreparedForward : public PreparedCall {
  public:
-  PreparedForward(const AttentionSpec& spec, int device)
+  PreparedForward(const AttentionSpec& spec, int device, const AlgorithmChoices& choices)
       : PreparedCall(tensorsOf(spec), 3, device),
         graph_(spec),
         own_bytes_(spec.log_sums ? 0 : bytesOfRows(graph_)) {
-    plan({&graph_});
+    plan(graph_, questionOf(spec), choices);
   }
 
   int64_t workspaceBytes() const override { return own_bytes_ + graph_.workspaceBytes(); }
@@ -163,12 +159,12 @@ class PreparedForward : public PreparedCall {
 // A backward pass that reads o and the log-sums. The workspace is the workspace of the graph.
 class PreparedBackward : public PreparedCall {
  public:
-  PreparedBackward(const AttentionBackwardSpec& spec, int device)
+  PreparedBackward(const AttentionBackwardSpec& spec, int device, const AlgorithmChoices& choices)
       : PreparedCall(
             {spec.grad, spec.q, spec.k, spec.v, *spec.o, *spec.log_sums, spec.dq, spec.dk, spec.dv},
             6, device),
-        graph_(spec, *spec.o) {
-    plan({&graph_});
+        graph_(spec) {
+    plan(graph_, questionOf(spec), choices);
   }
 
   int64_t workspaceBytes() const override { return graph_.workspaceBytes(); }
@@ -187,17 +183,30 @@ TensorDesc resultFor(const AttentionBackwardSpec& spec) {
   return denseDesc(spec.grad.dtype, spec.grad.sizes);
 }
 
+// Returns the forward pass that a PreparedForwardAndBackward runs first.
+AttentionSpec forwardOf(const AttentionBackwardSpec& spec) {
+  return {spec.q, spec.k, spec.v, resultFor(spec), {}, spec.causal, spec.scale};
+}
+
+// Returns the spec with the result of this forward pass.
+AttentionBackwardSpec withResult(AttentionBackwardSpec spec) {
+  spec.o = resultFor(spec);
+  return spec;
+}
+
 // A backward pass that first computes o and the log-sums. The workspace has three parts: the
 // log-sums, o, and the workspace of the graphs. Both graphs use the third part, one after the
 // other.
 class PreparedForwardAndBackward : public PreparedCall {
  public:
-  PreparedForwardAndBackward(const AttentionBackwardSpec& spec, int device)
+  PreparedForwardAndBackward(const AttentionBackwardSpec& spec, int device,
+                             const AlgorithmChoices& choices)
       : PreparedCall({spec.grad, spec.q, spec.k, spec.v, spec.dq, spec.dk, spec.dv}, 4, device),
-        forward_({spec.q, spec.k, spec.v, resultFor(spec), {}, spec.causal, spec.scale}),
-        backward_(spec, resultFor(spec)),
+        forward_(forwardOf(spec)),
+        backward_(withResult(spec)),
         result_bytes_(aligned(resultFor(spec).allocBytes())) {
-    plan({&forward_, &backward_});
+    plan(forward_, questionOf(forwardOf(spec)), choices);
+    plan(backward_, questionOf(withResult(spec)), choices);
   }
 
   int64_t workspaceBytes() const override {
@@ -222,15 +231,28 @@ class PreparedForwardAndBackward : public PreparedCall {
 
 }  // namespace
 
-std::shared_ptr<const PreparedAttention> prepareAttention(const AttentionSpec& spec, int device) {
-  return std::make_shared<PreparedForward>(spec, device);
+std::set<std::string> questions(const AttentionSpec& spec) {
+  if (!librariesAreTimed()) return {};
+  return {questionOf(spec)};
+}
+
+std::set<std::string> backwardQuestions(const AttentionBackwardSpec& spec) {
+  if (!librariesAreTimed()) return {};
+  if (spec.o) return {questionOf(spec)};
+  return {questionOf(forwardOf(spec)), questionOf(withResult(spec))};
+}
+
+std::shared_ptr<const PreparedAttention> prepareAttention(const AttentionSpec& spec, int device,
+                                                          const AlgorithmChoices& choices) {
+  return std::make_shared<PreparedForward>(spec, device, choices);
 }
 
 std::shared_ptr<const PreparedAttention> prepareAttentionBackward(const AttentionBackwardSpec& spec,
-                                                                  int device) {
+                                                                  int device,
+                                                                  const AlgorithmChoices& choices) {
   HEDDLE_CHECK(spec.o.has_value() == spec.log_sums.has_value(), "o without its log-sums");
-  if (spec.o) return std::make_shared<PreparedBackward>(spec, device);
-  return std::make_shared<PreparedForwardAndBackward>(spec, device);
+  if (spec.o) return std::make_shared<PreparedBackward>(spec, device, choices);
+  return std::make_shared<PreparedForwardAndBackward>(spec, device, choices);
 }
 
 }  // namespace heddle::host::cudnn

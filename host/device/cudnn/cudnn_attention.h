@@ -1,16 +1,22 @@
 #pragma once
 
 #include <memory>
+#include <set>
+#include <string>
 
 #include "host/device/attention.h"
 
 namespace heddle::host::cudnn {
 
-// These functions implement CudnnModule::prepare and prepareBackward (host/device/attention.h).
-// Thread-safe. All prepared attentions of a device share one cuDNN handle. The first one creates
-// the handle, and the last one destroys it.
-std::shared_ptr<const PreparedAttention> prepareAttention(const AttentionSpec& spec, int device);
+// These functions implement the members of CudnnModule (host/device/attention.h). Thread-safe. All
+// prepared attentions of a device share one cuDNN handle. The first one creates the handle, and the
+// last one destroys it.
+std::set<std::string> questions(const AttentionSpec& spec);
+std::set<std::string> backwardQuestions(const AttentionBackwardSpec& spec);
+std::shared_ptr<const PreparedAttention> prepareAttention(const AttentionSpec& spec, int device,
+                                                          const AlgorithmChoices& choices);
 std::shared_ptr<const PreparedAttention> prepareAttentionBackward(const AttentionBackwardSpec& spec,
-                                                                  int device);
+                                                                  int device,
+                                                                  const AlgorithmChoices& choices);
 
 }  // namespace heddle::host::cudnn

@@ -1,5 +1,9 @@
 #include "host/device/cudnn/cudnn_graph.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
 #include "ir/base/check.h"
 
 namespace heddle::host::cudnn {
@@ -7,6 +11,7 @@ namespace {
 
 constexpr int64_t kTensorAlignment = 16;
 constexpr size_t kMostProposals = 8;
+constexpr size_t kMostKnobs = 64;  // more than any engine has
 
 using Handle = cudnnBackendDescriptor_t;
 
@@ -28,6 +33,49 @@ void setPart(Handle descriptor, cudnnBackendAttributeName_t name, Handle part) {
 cudnnDataType_t computeTypeOf(cudnnPointwiseMode_t mode) {
   if (mode == CUDNN_POINTWISE_GEN_INDEX) return CUDNN_DATA_INT32;
   return mode == CUDNN_POINTWISE_CMP_GE ? CUDNN_DATA_BOOLEAN : CUDNN_DATA_FLOAT;
+}
+
+// Reads an attribute with one value. `what` names it in messages.
+template <class T>
+void get(Handle descriptor, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+         T& value, const char* what) {
+  int64_t count = 0;
+  check(cudnnBackendGetAttribute(descriptor, name, type, 1, &count, &value), what);
+}
+
+// Reads an attribute that is a list of descriptors. Fills the first descriptors of `parts`, which
+// the caller has made, and returns their number.
+int64_t getParts(Handle descriptor, cudnnBackendAttributeName_t name, std::vector<Handle>& parts,
+                 const char* what) {
+  int64_t count = 0;
+  check(cudnnBackendGetAttribute(descriptor, name, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                                 static_cast<int64_t>(parts.size()), &count, parts.data()),
+        what);
+  return std::min(count, static_cast<int64_t>(parts.size()));
+}
+
+bool isDeterministic(Handle engine) {
+  cudnnBackendNumericalNote_t notes[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
+  int64_t count = 0;
+  check(
+      cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
+                               CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &count, notes),
+      "the numerical notes of an engine");
+  return std::find(notes, notes + count, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) == notes + count;
+}
+
+std::string nameOf(Handle engine, const std::vector<Handle>& knobs) {
+  int64_t index = 0;
+  get(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, index, "the index of an engine");
+  std::vector<std::string> texts;
+  for (const Handle knob : knobs) {
+    cudnnBackendKnobType_t type{};
+    int64_t value = 0;
+    get(knob, CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, type, "the type of a knob");
+    get(knob, CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, value, "the value of a knob");
+    texts.push_back(fmt::format("{}:{}", static_cast<int>(type), value));
+  }
+  return fmt::format("engine={} knobs={}", index, fmt::join(texts, ","));
 }
 
 }  // namespace
@@ -133,10 +181,7 @@ void Graph::reshape(Tensor operand, Tensor result) {
   ops_.push_back(op);
 }
 
-// The heuristic may propose configurations that cuDNN does not support. Only an attempt to build a
-// plan shows this. The function therefore tries the proposals in order until it can build a plan.
-// If all proposals fail, the function reports the error of the last attempt.
-void Graph::plan(cudnnHandle_t handle) {
+std::vector<Graph::Proposal> Graph::propose(cudnnHandle_t handle) {
   const Handle graph = make(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   setAttributes(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, ops_);
   setAttributes(graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, std::vector{handle});
@@ -146,27 +191,51 @@ void Graph::plan(cudnnHandle_t handle) {
   setAttributes(heuristic, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE,
                 std::vector{CUDNN_HEUR_MODE_A});
   finish(heuristic, "the heuristic");
-  std::vector<Handle> proposals;
-  for (size_t i = 0; i < kMostProposals; ++i) {
-    proposals.push_back(make(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR));
+  std::vector<Handle> configurations(kMostProposals);
+  for (Handle& each : configurations) each = make(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+  const int64_t count =
+      getParts(heuristic, CUDNN_ATTR_ENGINEHEUR_RESULTS, configurations, "the proposals");
+  std::vector<Proposal> proposals;
+  for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+    std::vector<Handle> engine{make(CUDNN_BACKEND_ENGINE_DESCRIPTOR)};
+    getParts(configurations[i], CUDNN_ATTR_ENGINECFG_ENGINE, engine, "the engine of a proposal");
+    if (!isDeterministic(engine[0])) continue;
+    std::vector<Handle> knobs(kMostKnobs);
+    for (Handle& each : knobs) each = make(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
+    knobs.resize(static_cast<size_t>(getParts(configurations[i], CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
+                                              knobs, "the knobs of a proposal")));
+    proposals.push_back({configurations[i], nameOf(engine[0], knobs)});
   }
-  int64_t count = 0;
-  check(cudnnBackendGetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_RESULTS,
-                                 CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                                 static_cast<int64_t>(kMostProposals), &count, proposals.data()),
-        "the proposals of the heuristic");
+  return proposals;
+}
+
+std::vector<std::string> Graph::proposals(cudnnHandle_t handle) {
+  std::vector<std::string> names;
+  for (Proposal& each : propose(handle)) names.push_back(std::move(each.name));
+  return names;
+}
+
+// The heuristic may propose configurations that cuDNN does not support. Only an attempt to build a
+// plan shows this. The function therefore tries the chosen proposal, and then all proposals in
+// order, until it can build a plan. If all of them fail, it reports the error of the last attempt.
+void Graph::plan(cudnnHandle_t handle, const std::string& choice) {
+  std::vector<Proposal> proposals = propose(handle);
+  std::stable_partition(proposals.begin(), proposals.end(),
+                        [&](const Proposal& each) { return each.name == choice; });
   cudnnStatus_t status = CUDNN_STATUS_NOT_SUPPORTED;
-  for (size_t i = 0; i < static_cast<size_t>(count) && plan_ == nullptr; ++i) {
+  for (const Proposal& each : proposals) {
     const Handle plan = make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     setAttributes(plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, std::vector{handle});
-    setPart(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, proposals[i]);
+    setPart(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, each.configuration);
     status = cudnnBackendFinalize(plan);
-    if (status == CUDNN_STATUS_SUCCESS) plan_ = plan;
+    if (status != CUDNN_STATUS_SUCCESS) continue;
+    plan_ = plan;
+    plan_name_ = each.name;
+    break;
   }
-  if (plan_ == nullptr) check(status, fmt::format("no plan among {} proposals", count));
-  check(cudnnBackendGetAttribute(plan_, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64,
-                                 1, &count, &workspace_bytes_),
-        "the workspace of the plan");
+  if (plan_ == nullptr) check(status, fmt::format("no plan among {} proposals", proposals.size()));
+  get(plan_, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, workspace_bytes_,
+      "the workspace of the plan");
 }
 
 void Graph::execute(cudnnHandle_t handle, const std::vector<Binding>& bindings,

@@ -4,6 +4,7 @@
 
 #include <initializer_list>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "host/device/cudnn/cudnn_check.h"
@@ -26,10 +27,10 @@ void setAttributes(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeNam
 
 // A graph of operations on tensors with four axes. cuDNN compiles it to one or a few kernels.
 //
-// Use:       add tensors and operations, call plan() once, then execute().
-// Threads:   only one thread at a time may add tensors and operations and call plan(). A thread
-//            that calls plan() or execute() must first lock the mutex of the handle
-//            (SharedHandle::mutex).
+// Use:       add tensors and operations, call proposals() or plan() once, then execute().
+// Threads:   only one thread at a time may use the graph. A thread that passes the handle must
+// first
+//            lock its mutex (SharedHandle::mutex).
 class Graph {
  public:
   using Sizes = std::vector<int64_t>;
@@ -60,10 +61,18 @@ class Graph {
   // result is the transposed operand.
   void reshape(Tensor operand, Tensor result);
 
-  // Selects how cuDNN computes the graph. cuDNN's heuristic proposes up to 8 ways, and the function
-  // takes the first one for which cuDNN can build an execution plan. Throws UserError if there is
-  // none. Do not add anything to the graph after this call.
-  void plan(cudnnHandle_t handle);
+  // Returns the names of the ways in which cuDNN can compute the graph, as its heuristic proposes
+  // them: at most 8, in the order of expected speed. A name is a line such as
+  // "engine=2 knobs=24:7". Leaves out ways that are not deterministic, because equal operands must
+  // give equal bits. A proposal may still turn out to be unsupported. Do not add anything to the
+  // graph after this call.
+  std::vector<std::string> proposals(cudnnHandle_t handle);
+  // Builds an execution plan for the proposal with the name `choice`. If cuDNN does not propose it
+  // or cannot build it, builds a plan for the first proposal for which this is possible. Throws
+  // UserError if there is none. Do not add anything to the graph after this call.
+  void plan(cudnnHandle_t handle, const std::string& choice);
+  // Returns the name of the proposal for which plan() has built a plan.
+  const std::string& planName() const { return plan_name_; }
   int64_t workspaceBytes() const { return workspace_bytes_; }
 
   // The memory of one tensor or number.
@@ -79,10 +88,17 @@ class Graph {
   cudnnBackendDescriptor_t make(cudnnBackendDescriptorType_t type);
   Tensor addTensor(cudnnDataType_t type, const Sizes& sizes, const Sizes& strides, bool in_memory,
                    bool by_value);
+  // A configuration that the heuristic proposes, and its name.
+  struct Proposal {
+    cudnnBackendDescriptor_t configuration;
+    std::string name;
+  };
+  std::vector<Proposal> propose(cudnnHandle_t handle);
 
   std::vector<Descriptor> descriptors_;
   std::vector<cudnnBackendDescriptor_t> ops_;
   cudnnBackendDescriptor_t plan_ = nullptr;
+  std::string plan_name_;
   int64_t workspace_bytes_ = 0;
   int64_t ids_ = 0;
 };

@@ -1,3 +1,4 @@
+#include "host/device/cudnn/choose_plan.h"
 #include "host/device/cudnn/cudnn_attention.h"
 #include "host/device/cudnn/cudnn_check.h"
 
@@ -6,7 +7,13 @@ namespace {
 
 int64_t version() { return static_cast<int64_t>(cudnnGetVersion()); }
 
-constexpr CudnnModule kModule = {version, prepareAttention, prepareAttentionBackward};
+std::string choose(const std::string& question, int device, Stream stream,
+                   const std::string& given) {
+  return choosePlan(question, device, static_cast<cudaStream_t>(stream), given);
+}
+
+constexpr CudnnModule kModule = {version, questions,        backwardQuestions,
+                                 choose,  prepareAttention, prepareAttentionBackward};
 
 }  // namespace
 }  // namespace heddle::host::cudnn

@@ -24,6 +24,7 @@ TEST(AgreeOnAlgorithms, SingleRankAsksItsDeviceEachTime) {
   EXPECT_EQ(agreement.choose({"x", "hard"}, {}, ask), (AlgorithmChoices{{"x", "a x"}}));
   EXPECT_EQ(agreement.choose({"x"}, {}, ask), (AlgorithmChoices{{"x", "a x"}}));
   EXPECT_EQ(asked, 3);
+  EXPECT_EQ(agreement.all(), (AlgorithmChoices{{"x", "a x"}}));
 }
 
 // Rank 2 has no matrix product. The matrix product of rank 1 differs from that of rank 0.

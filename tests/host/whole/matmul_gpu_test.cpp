@@ -24,9 +24,9 @@ double geluError(DType dtype) {
 
 // Timing is off, because there are many sizes, and every algorithm must be right.
 TEST_F(MatmulGpu, EveryCaseMatchesLoops) {
-  setenv("HEDDLE_MATMUL_TIMING", "0", 1);
+  setenv("HEDDLE_LIBRARY_TIMING", "0", 1);
   testing::expectMatmuls(*device_, kDTypes, geluError);
-  unsetenv("HEDDLE_MATMUL_TIMING");
+  unsetenv("HEDDLE_LIBRARY_TIMING");
 }
 
 TEST_F(MatmulGpu, ReluKeepsNan) { testing::expectReluKeepsNan(*device_); }
@@ -38,11 +38,11 @@ TEST_F(MatmulGpu, AlgorithmIsChosenOnce) {
   spec.c = denseDesc(DType::BF16, {512, 640});
   const std::set<std::string> questions = device_->algorithmQuestions(spec);
   ASSERT_EQ(questions.size(), 1u);
-  const std::string choice = device_->chooseAlgorithm(*questions.begin(), stream_);
+  const std::string choice = device_->chooseAlgorithm(*questions.begin(), stream_, "");
   EXPECT_FALSE(choice.empty());
-  EXPECT_EQ(device_->chooseAlgorithm(*questions.begin(), stream_), choice);
+  EXPECT_EQ(device_->chooseAlgorithm(*questions.begin(), stream_, ""), choice);
   // A second device, like another process, finds the choice on disk.
-  EXPECT_EQ(makeCudaDevice(0)->chooseAlgorithm(*questions.begin(), stream_), choice);
+  EXPECT_EQ(makeCudaDevice(0)->chooseAlgorithm(*questions.begin(), stream_, ""), choice);
   EXPECT_NE(device_->prepareMatmul(spec, {{*questions.begin(), choice}}), nullptr);
 }
 

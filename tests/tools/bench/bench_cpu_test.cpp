@@ -1,4 +1,6 @@
 // Tests `heddle bench` on the CPU: its outputs and its messages. No test depends on a time.
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -89,6 +91,24 @@ TEST_F(Bench, JsonHasBytesTimesAndLaunches) {
   }
 }
 
+// The file forces a family for the kernel. The name of the first launched function shows which one.
+TEST_F(Bench, ChoicesDecideWhichCandidateIsMeasured) {
+  const std::string file = (folder_ / "choices.txt").string();
+  const std::string softmax = "examples/softmax.fusion --device cpu ";
+  const CliResult tuned = heddle("tune " + softmax + "--export " + file);
+  ASSERT_EQ(tuned.code, 0) << tuned.text;
+  std::ifstream in(file);
+  std::string text((std::istreambuf_iterator<char>(in)), {});
+  const size_t key = text.rfind('\n', text.size() - 2) + 1;
+  for (const auto& [choice, entry] :
+       {std::pair("sweeps", "heddle_kernel_p0"), std::pair("rows looped=0", "heddle_rows")}) {
+    const std::string forced = write("forced.txt", text.substr(0, key + 64) + " " + choice + "\n");
+    const nlohmann::json report = json("bench " + softmax + "--repeat 1 --choices " + forced);
+    const std::string name = report["rows"][0]["launches"][0]["kernel"];
+    EXPECT_TRUE(name.starts_with(entry)) << name;
+  }
+}
+
 TEST_F(Bench, CsvLinesHaveEqualNumbersOfColumns) {
   const std::string roofline = std::string(kSoftmax) + " --roofline --csv";
   for (const std::string& arguments : {std::string(kSoftmax) + " --csv", roofline}) {
@@ -152,6 +172,8 @@ TEST_F(Bench, WrongInputIsReported) {
   expectMessage("bench no_such.fusion",
                 "no_such.fusion: cannot read the file: No such file or directory");
   expectMessage("bench", "FILE is required (see heddle bench --help)");
+  expectMessage(softmax + "--choices no_such",
+                "no_such: cannot read the file: No such file or directory");
   expectError(softmax + "--repeat 0", "--repeat: Value 0 not in range 1 to 1000000");
   expectMessage(softmax + "--csv --json", "--csv excludes --json (see heddle bench --help)");
   expectError(softmax + "--device null", "--device: null not in {cpu,cuda}");

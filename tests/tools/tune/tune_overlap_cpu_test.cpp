@@ -15,6 +15,7 @@
 #include "host/text/program_text.h"
 #include "host/unroll/unroll.h"
 #include "tests/comm/ranks.h"
+#include "tests/host/executable_common.h"
 #include "tests/tools/cli.h"
 #include "tools/tune/tune_overlap.h"
 
@@ -155,6 +156,44 @@ TEST_F(TuneOverlap, StoredChoiceIsUsedWithoutMeasuring) {
   for (const OverlapChoice& choice : choose(forced(0))) EXPECT_EQ(choice.chosen, 0u);
 }
 
+OverlapOptions given(const std::string& key, const std::string& choice) {
+  OverlapOptions options;
+  options.given = {{key, choice}};
+  options.measures = false;
+  options.makeTimer = [] {
+    ADD_FAILURE() << "a job with a given choice measures";
+    return std::make_unique<FakeTimer>(0);
+  };
+  return options;
+}
+
+TEST_F(TuneOverlap, GivenChoicesDecideWithoutMeasuring) {
+  const std::string key = choose(forced(0))[0].key;
+  ASSERT_FALSE(key.empty());
+  for (size_t i = 0; i < candidates_.size(); ++i) {
+    for (const OverlapChoice& choice : choose(given(key, "overlap " + candidates_[i].overlap))) {
+      EXPECT_EQ(choice.chosen, i);
+    }
+  }
+  // These choices do not apply: another job, an overlap that is no candidate, a kernel.
+  const std::string other(64, '0');
+  for (const OverlapOptions& options :
+       {given(other, "overlap off"), given(key, "overlap 7"), given(key, "loops unroll=2")}) {
+    EXPECT_EQ(choose(options)[0].chosen, 0u);
+    EXPECT_EQ(choose(options)[0].origin, "first candidate");
+  }
+}
+
+TEST_F(TuneOverlap, MissingChoicesAreErrorsIfOnlyGivenChoicesAreAllowed) {
+  OverlapOptions options = given(std::string(64, '0'), "overlap off");
+  options.given_only = true;
+  onRanks([&](const Rank& rank, codegen::ImageCache& images) {
+    const std::string error = host::testing::userErrorOf(
+        [&] { chooseOverlap(rank, candidates_, prepared_.inputs, images, options); });
+    EXPECT_NE(error.find("the file has no overlap for this job"), std::string::npos) << error;
+  });
+}
+
 TEST_F(TuneOverlap, CandidatesRunOnAllRanks) {
   const auto choices = choose({});
   EXPECT_EQ(choices[0].chosen, choices[1].chosen);
@@ -173,6 +212,21 @@ TEST_F(TuneOverlap, CommandPrintsTheChoiceAndChecksTheResult) {
   const CliResult second = heddle(run + "--tune auto");
   EXPECT_EQ(second.code, 0) << second.text;
   EXPECT_NE(second.text.find(" (stored)\n"), std::string::npos) << second.text;
+}
+
+TEST_F(TuneOverlap, ExportedChoicesAreUsedWithAnEmptyCache) {
+  const std::string file = (folder_ / "choices.txt").string();
+  const std::string run = "run examples/tp_mlp.fusion --device cpu --ranks 2 --check=full ";
+  const CliResult first = heddle(run + "--tune full --export " + file);
+  EXPECT_EQ(first.code, 0) << first.text;
+  setenv("HEDDLE_CACHE_DIR", (folder_ / "empty").c_str(), 1);
+  const CliResult second = heddle(run + "--choices-only --choices " + file);
+  EXPECT_EQ(second.code, 0) << second.text;
+  EXPECT_NE(second.text.find(" (given)\n"), std::string::npos) << second.text;
+  const CliResult other = heddle(run + "--set tokens=32 --choices-only --choices " + file);
+  EXPECT_EQ(other.code, 2) << other.text;
+  EXPECT_NE(other.text.find("the file has no overlap for this job"), std::string::npos)
+      << other.text;
 }
 
 TEST_F(TuneOverlap, GivenOverlapsForcedKernelsAndFaultsAreKept) {

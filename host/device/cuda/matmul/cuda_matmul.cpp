@@ -1,11 +1,10 @@
 #include "host/device/cuda/matmul/cuda_matmul.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <string_view>
 #include <vector>
 
 #include "codegen/compile/image_cache.h"
+#include "comm/cuda_call/gpu_timing.h"
 #include "host/device/cuda/kernel/cuda_check.h"
 #include "host/device/cuda/matmul/prepared_cuda_matmul.h"
 #include "host/device/timed_choice.h"
@@ -23,17 +22,6 @@ class NoMatmul : public PreparedMatmul {
   void run(const MatmulOperands&, Stream, const Issue&) const override {}
 };
 
-bool timingIsOn() {
-  const char* setting = std::getenv("HEDDLE_MATMUL_TIMING");
-  return setting == nullptr || std::string_view(setting) != "0";
-}
-
-bool isCapturing(cudaStream_t stream) {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  HEDDLE_CUDA(cudaStreamIsCapturing, stream, &status);
-  return status != cudaStreamCaptureStatusNone;
-}
-
 // Returns a text with everything on which stored choices depend, except the problem.
 std::string identityOf(int device) {
   cudaDeviceProp properties{};
@@ -41,26 +29,6 @@ std::string identityOf(int device) {
   return fmt::format("{} sm_{}{}, cublasLt {}, timing {}", properties.name, properties.major,
                      properties.minor, cublasLtGetVersion(), kTimedChoice);
 }
-
-// Holds the caller's stream, or a temporary stream if the caller passed the default stream.
-class TimingStream {
- public:
-  explicit TimingStream(cudaStream_t given) : stream_(given), own_(given == nullptr) {
-    if (own_) HEDDLE_CUDA(cudaStreamCreateWithFlags, &stream_, cudaStreamNonBlocking);
-  }
-  ~TimingStream() {
-    if (!own_) return;
-    cudaStreamSynchronize(stream_);
-    cudaStreamDestroy(stream_);
-  }
-  TimingStream(const TimingStream&) = delete;
-  TimingStream& operator=(const TimingStream&) = delete;
-  cudaStream_t get() const { return stream_; }
-
- private:
-  cudaStream_t stream_;
-  bool own_;
-};
 
 }  // namespace
 
@@ -81,33 +49,39 @@ CudaMatmul::~CudaMatmul() { cublasLtDestroy(handle_); }
 std::set<std::string> CudaMatmul::questions(const MatmulSpec& spec) const {
   std::set<std::string> keys;
   const std::optional<MatmulSpec> part = libraryPart(spec, has_float8_);
-  if (!part || !timingIsOn()) return keys;
+  if (!part || !librariesAreTimed()) return keys;
   for (const MatmulProblem& problem : layoutMatmul(*part).problems) keys.insert(problem.text());
   return keys;
 }
 
-// Returns the stored choice if there is one and cuBLASLt accepts it for this problem. Otherwise
+// Returns `given`, or else the stored choice, if cuBLASLt accepts it for this problem. Otherwise
 // measures the candidates, stores the fastest one and returns it. Returns "" if there are no
 // candidates. While a CUDA graph is captured from the stream, the function cannot measure, and
 // returns "" if there is no usable choice.
-std::string CudaMatmul::choose(const std::string& question, cudaStream_t stream) {
+std::string CudaMatmul::choose(const std::string& question, cudaStream_t stream,
+                               const std::string& given) {
   const MatmulProblem problem = parseProblem(question);
   const LtMatmul matmul(handle_, problem);
-  const bool capturing = isCapturing(stream);
-  if (const std::optional<std::string> known = store_->find(question)) {
-    if (const auto algorithm = matmul.fromText(*known, kWorkspaceBytes)) {
+  const bool capturing = comm::isCapturing(stream);
+  const bool own_competes = ownCompetes(problem);
+  for (const std::string& known : {given, store_->find(question).value_or("")}) {
+    if (known == kOwn && own_competes) return known;
+    if (const auto algorithm = matmul.fromText(known, kWorkspaceBytes)) {
       if (!capturing) load(question, matmul, problem, *algorithm, stream);
-      return *known;
+      return known;
     }
   }
   if (capturing) return {};
   const std::vector<LtMatmul::Algorithm> algorithms =
       matmul.candidates(kCandidates, kWorkspaceBytes);
   if (algorithms.empty()) return {};  // prepare() reports the error
-  const TimingStream timing(stream);
-  const size_t fastest = timer_.fastest(matmul, problem, algorithms, compiler_, timing.get());
-  load(question, matmul, problem, algorithms[fastest], stream);
-  const std::string choice = LtMatmul::text(algorithms[fastest]);
+  const comm::TimingStream timing(stream);
+  const auto own = own_competes ? prepareOwn(specOf(problem)) : nullptr;
+  const size_t fastest =
+      timer_.fastest(matmul, problem, algorithms, own.get(), compiler_, timing.get());
+  const bool is_own = fastest == algorithms.size();
+  if (!is_own) load(question, matmul, problem, algorithms[fastest], stream);
+  const std::string choice = is_own ? kOwn : LtMatmul::text(algorithms[fastest]);
   store_->put(question, choice);
   return choice;
 }
@@ -119,8 +93,14 @@ void CudaMatmul::load(const std::string& question, const LtMatmul& matmul,
     std::lock_guard lock(loaded_mutex_);
     if (!loaded_.insert(question).second) return;
   }
-  const TimingStream own(stream);
+  const comm::TimingStream own(stream);
   AlgorithmTimer::load(matmul, problem, algorithm, own.get());
+}
+
+bool CudaMatmul::ownCompetes(const MatmulProblem& problem) {
+  const double products = static_cast<double>(problem.batches) * static_cast<double>(problem.m) *
+                          static_cast<double>(problem.n) * static_cast<double>(problem.k);
+  return products <= kMostOwnProducts && problem.spare_sms == 0 && !isFloat8(problem.a.dtype);
 }
 
 bool CudaMatmul::hasAlgorithms(const MatmulLayout& layout) const {
@@ -143,6 +123,10 @@ std::shared_ptr<const PreparedMatmul> CudaMatmul::prepare(const MatmulSpec& spec
   const std::optional<MatmulSpec> part = libraryPart(spec, has_float8_);
   if (!part) return prepareOwn(spec);
   MatmulLayout layout = layoutMatmul(*part);
+  if (layout.problems.size() == 1 && ownCompetes(layout.problems[0])) {
+    const auto choice = choices.find(layout.problems[0].text());
+    if (choice != choices.end() && choice->second == kOwn) return prepareOwn(spec);
+  }
   const bool float8 = isFloat8(spec.a.dtype);
   if (float8 && !hasAlgorithms(layout)) return prepareOwn(spec);
   // cuBLASLt computes `part`. If `part` lacks the bias or the activation, one of heddle's own

@@ -37,11 +37,14 @@ namespace heddle::host {
 // (host/device/cuda/matmul/matmul_problem.h) holds the parameters of one call. Its text is a
 // *question* (see AlgorithmChoices in host/device/device.h). questions() returns the questions of a
 // matrix product. choose() answers one question: it measures the first kCandidates algorithms that
-// the heuristic of cuBLASLt proposes, and stores the fastest one in memory and on disk. A later
-// call for the same question, GPU model and cuBLASLt version returns the stored choice, if cuBLASLt
+// the heuristic of cuBLASLt proposes, and stores the fastest one in memory and on disk. If the
+// problem is small (kMostOwnProducts), heddle's own kernel takes part in the measurement; kOwn
+// stands for it. prepare() uses the own kernel only if the matrix product is one call. A later call
+// for the same question, GPU model and cuBLASLt version returns the stored choice, if cuBLASLt
 // accepts it. For a large matrix product, the measurement takes about half a second
 // (host/device/timed_choice.h).
-// - If the environment variable HEDDLE_MATMUL_TIMING is 0, questions() returns an empty set, so the
+// - If the environment variable HEDDLE_LIBRARY_TIMING is 0, questions() returns an empty set, so
+// the
 //   caller does not call choose().
 // - While a CUDA graph is captured from the stream, choose() does not measure: it returns the
 //   stored choice, or "" if there is none.
@@ -50,6 +53,10 @@ namespace heddle::host {
 class CudaMatmul {
  public:
   static constexpr int kCandidates = 16;
+  // heddle's own kernel is never the fastest way to compute a larger problem: it uses no tensor
+  // cores. The unit is multiplications of two elements.
+  static constexpr double kMostOwnProducts = 1 << 27;
+  static constexpr const char* kOwn = "own";
   static constexpr size_t kWorkspaceBytes = size_t{32} << 20;
 
   // `compiler` must outlive this object. `device` must be the current CUDA device in the
@@ -63,7 +70,7 @@ class CudaMatmul {
   // These functions implement algorithmQuestions(), chooseAlgorithm() and prepareMatmul() of
   // Device.
   std::set<std::string> questions(const MatmulSpec& spec) const;
-  std::string choose(const std::string& question, cudaStream_t stream);
+  std::string choose(const std::string& question, cudaStream_t stream, const std::string& given);
   std::shared_ptr<const PreparedMatmul> prepare(const MatmulSpec& spec,
                                                 const AlgorithmChoices& choices);
 
@@ -72,6 +79,8 @@ class CudaMatmul {
   // whether cuBLASLt has an algorithm for each of these calls, both for the expected alignments of
   // the operands and for alignments of 16 bytes, the smallest that cuBLASLt supports for f8.
   bool hasAlgorithms(const MatmulLayout& layout) const;
+  // Returns whether heddle's own kernel takes part in the measurement of the problem.
+  static bool ownCompetes(const MatmulProblem& problem);
   // Prepares a matrix product for heddle's own kernels.
   std::shared_ptr<const PreparedMatmul> prepareOwn(const MatmulSpec& spec);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <utility>
 
 #include "ir/base/check.h"
 
@@ -48,6 +49,23 @@ MatmulProblem parseProblem(const std::string& text) {
       "'{}' is not the key of a matrix product", text);
   problem.activation = static_cast<Activation>(activation);
   return problem;
+}
+
+MatmulSpec specOf(const MatmulProblem& problem) {
+  const auto matrix = [&](const MatmulProblem::Side& side, int64_t rows, int64_t columns) {
+    TensorDesc desc = denseDesc(side.dtype, {problem.batches, rows, columns});
+    desc.strides = {side.batch_stride, side.ld, 1};
+    if (side.transposed) std::swap(desc.strides[1], desc.strides[2]);
+    return desc;
+  };
+  MatmulSpec spec;
+  spec.a = matrix(problem.a, problem.m, problem.k);
+  spec.b = matrix(problem.b, problem.k, problem.n);
+  spec.c = matrix(problem.c, problem.m, problem.n);
+  if (problem.bias_alignment != 0) spec.bias = denseDesc(problem.c.dtype, {problem.n});
+  spec.activation = problem.activation;
+  spec.tf32 = problem.tf32;
+  return spec;
 }
 
 MatmulProblem alignedTo(MatmulProblem problem, int64_t bytes) {

@@ -43,6 +43,10 @@ struct MatmulProblem {
 // Parses a result of MatmulProblem::text(). Throws InternalError if it cannot parse the text.
 MatmulProblem parseProblem(const std::string& text);
 
+// Returns a matrix product that consists of this problem alone: its operands have the axes
+// [batches, rows, columns], and the bias has one axis.
+MatmulSpec specOf(const MatmulProblem& problem);
+
 // Returns the problem with each alignment reduced to at most `bytes`, but not below the size of an
 // element.
 MatmulProblem alignedTo(MatmulProblem problem, int64_t bytes);

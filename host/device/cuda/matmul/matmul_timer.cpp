@@ -4,12 +4,16 @@
 #include <limits>
 #include <utility>
 
+#include "comm/cuda_call/gpu_timing.h"
 #include "host/device/cuda/kernel/cuda_check.h"
 #include "host/device/timed_choice.h"
 #include "ir/base/check.h"
 
 namespace heddle::host {
 namespace {
+
+using comm::EventPair;
+using comm::TimerMemory;
 
 constexpr const char* kFillSource = R"cuda(
 struct HeddleFillArgs {
@@ -63,96 +67,47 @@ int64_t bytesOf(const MatmulProblem::Side& side, int64_t rows, int64_t columns, 
 // Returns the number of words that hold the bytes.
 int64_t wordsOf(int64_t bytes) { return (bytes + 3) / 4; }
 
-// Owns memory from the device's pool, in whole words of 4 bytes. If the allocation fails, the
-// constructor does not throw, and failed() returns true. The timer then skips the measurement, and
-// runs still work.
-class TimerMemory {
- public:
-  TimerMemory(int64_t bytes, cudaStream_t stream) : stream_(stream) {
-    if (bytes == 0) return;
-    const size_t rounded = 4 * wordsOf(bytes);
-    if (cudaMallocAsync(&memory_, rounded, stream) == cudaSuccess) return;
-    cudaGetLastError();
-    memory_ = nullptr;
-    failed_ = true;
-  }
-  ~TimerMemory() {
-    if (memory_ != nullptr) cudaFreeAsync(memory_, stream_);
-  }
-  TimerMemory(const TimerMemory&) = delete;
-  TimerMemory& operator=(const TimerMemory&) = delete;
-  void* get() const { return memory_; }
-  bool failed() const { return failed_; }
-
- private:
-  void* memory_ = nullptr;
-  cudaStream_t stream_;
-  bool failed_ = false;
-};
-
-class EventPair {
- public:
-  EventPair() {
-    HEDDLE_CUDA(cudaEventCreate, &begin_);
-    const cudaError_t status = cudaEventCreate(&end_);
-    if (status != cudaSuccess) cudaEventDestroy(begin_);
-    checkCuda(status, "cudaEventCreate");
-  }
-  ~EventPair() {
-    cudaEventDestroy(begin_);
-    cudaEventDestroy(end_);
-  }
-  EventPair(const EventPair&) = delete;
-  EventPair& operator=(const EventPair&) = delete;
-
-  // Calls `work`, which must enqueue work on the stream. Waits until the enqueued work is done, and
-  // returns the time that it took on the GPU, in milliseconds.
-  template <class Work>
-  double time(cudaStream_t stream, const Work& work) const {
-    HEDDLE_CUDA(cudaEventRecord, begin_, stream);
-    work();
-    HEDDLE_CUDA(cudaEventRecord, end_, stream);
-    HEDDLE_CUDA(cudaEventSynchronize, end_);
-    float ms = 0;
-    HEDDLE_CUDA(cudaEventElapsedTime, &ms, begin_, end_);
-    return ms;
-  }
-
- private:
-  cudaEvent_t begin_ = nullptr;
-  cudaEvent_t end_ = nullptr;
-};
-
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 class CudaStopwatch : public AlgorithmStopwatch {
  public:
   CudaStopwatch(const LtMatmul& matmul, const std::vector<LtMatmul::Algorithm>& algorithms,
-                const MatmulOperands& operands, cudaStream_t stream)
-      : matmul_(matmul), algorithms_(algorithms), operands_(operands), stream_(stream) {}
+                const PreparedMatmul* own, const MatmulOperands& operands, cudaStream_t stream)
+      : matmul_(matmul), algorithms_(algorithms), own_(own), operands_(operands), stream_(stream) {}
 
   // The first tryRun() loads the kernel, so only the second one is measured.
-  double first(size_t algorithm) override {
-    const LtMatmul::Algorithm& each = algorithms_[algorithm];
-    cublasStatus_t status = matmul_.tryRun(each, operands_, stream_);
-    if (status != CUBLAS_STATUS_SUCCESS) return kNever;
-    const double ms =
-        events_.time(stream_, [&] { status = matmul_.tryRun(each, operands_, stream_); });
-    return status == CUBLAS_STATUS_SUCCESS ? ms : kNever;
+  double first(size_t way) override {
+    bool runs = tryRun(way);
+    if (!runs) return kNever;
+    const double ms = events_.time(stream_, [&] { runs = tryRun(way); });
+    return runs ? ms : kNever;
   }
 
-  double mean(size_t algorithm, int runs) override {
-    const LtMatmul::Algorithm& each = algorithms_[algorithm];
-    matmul_.run(each, operands_, stream_);
+  double mean(size_t way, int runs) override {
+    run(way);
     const double ms = events_.time(stream_, [&] {
-      for (int r = 0; r < runs; ++r) matmul_.run(each, operands_, stream_);
+      for (int r = 0; r < runs; ++r) run(way);
     });
     return ms / runs;
   }
 
  private:
+  bool isOwn(size_t way) const { return way == algorithms_.size(); }
+  bool tryRun(size_t way) const {
+    if (!isOwn(way)) {
+      return matmul_.tryRun(algorithms_[way], operands_, stream_) == CUBLAS_STATUS_SUCCESS;
+    }
+    run(way);
+    return true;
+  }
+  void run(size_t way) const {
+    if (!isOwn(way)) return matmul_.run(algorithms_[way], operands_, stream_);
+    own_->run(operands_, stream_, {});
+  }
+
   const LtMatmul& matmul_;
   const std::vector<LtMatmul::Algorithm>& algorithms_;
+  const PreparedMatmul* own_;
   MatmulOperands operands_;
   cudaStream_t stream_;
   EventPair events_;
@@ -179,8 +134,10 @@ AlgorithmTimer::AlgorithmTimer() : fill_(kFillSource, "heddleFill") {}
 
 size_t AlgorithmTimer::fastest(const LtMatmul& matmul, const MatmulProblem& problem,
                                const std::vector<LtMatmul::Algorithm>& algorithms,
-                               const codegen::KernelCompiler& compiler, cudaStream_t stream) {
-  if (algorithms.size() < 2) return 0;
+                               const PreparedMatmul* own, const codegen::KernelCompiler& compiler,
+                               cudaStream_t stream) {
+  const size_t ways = algorithms.size() + (own != nullptr ? 1 : 0);
+  if (ways < 2) return 0;
   size_t workspace_bytes = 0;
   for (const LtMatmul::Algorithm& each : algorithms) {
     workspace_bytes = std::max(workspace_bytes, each.workspace_bytes);
@@ -206,8 +163,8 @@ size_t AlgorithmTimer::fastest(const LtMatmul& matmul, const MatmulProblem& prob
   fill(b, b_bytes, problem.b.dtype);
   fill(bias, bias_bytes, problem.c.dtype);
   const MatmulOperands operands{a.get(), b.get(), bias.get(), c.get(), workspace.get()};
-  CudaStopwatch stopwatch(matmul, algorithms, operands, stream);
-  return fastestAlgorithm(algorithms.size(), stopwatch, !mayHaveFinal(problem));
+  CudaStopwatch stopwatch(matmul, algorithms, own, operands, stream);
+  return fastestAlgorithm(ways, stopwatch, !mayHaveFinal(problem));
 }
 
 bool AlgorithmTimer::mayHaveFinal(MatmulProblem problem) {

@@ -24,15 +24,17 @@ class AlgorithmTimer {
   // sizes change often would spend half a second on each new size.
   static constexpr int kFinals = 8;
 
-  // Returns the index of the fastest algorithm (host/device/timed_choice.h). Returns 0 if no
-  // algorithm can run, or if there is not enough memory for the operands. If there are at least two
-  // algorithms and enough memory:
+  // Returns the index of the fastest way to compute the problem (host/device/timed_choice.h): the
+  // index of an algorithm, or the number of algorithms for `own`. `own` computes the same matrix
+  // product with one of heddle's own kernels; nullptr: it takes no part. Returns 0 if no algorithm
+  // can run, or if there is not enough memory for the operands. If there are at least two ways and
+  // enough memory:
   // - The measurement takes about half a second if it includes a final. An algorithm that takes
   //   more than 1 ms runs at most ten times before the final.
   // - The call waits until all work on `stream` is done. Do not call it while a CUDA graph is being
   //   captured from the stream.
   size_t fastest(const LtMatmul& matmul, const MatmulProblem& problem,
-                 const std::vector<LtMatmul::Algorithm>& algorithms,
+                 const std::vector<LtMatmul::Algorithm>& algorithms, const PreparedMatmul* own,
                  const codegen::KernelCompiler& compiler, cudaStream_t stream);
 
   // Launches an algorithm on uninitialised memory and waits until it is done, so that CUDA loads

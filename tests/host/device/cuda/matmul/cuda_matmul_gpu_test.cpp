@@ -173,7 +173,7 @@ TEST_F(CudaMatmulGpu, Float8BiasAndReluAreRight) {
     spec.activation = Activation::Relu;
     const std::set<std::string> questions = device_->algorithmQuestions(spec);
     ASSERT_EQ(questions.size(), 1u);
-    EXPECT_FALSE(device_->chooseAlgorithm(*questions.begin(), stream_).empty());
+    EXPECT_FALSE(device_->chooseAlgorithm(*questions.begin(), stream_, "").empty());
     const Matrix* matrices[] = {&a, &b, &bias, &c};
     void* memory[4];
     for (int i = 0; i < 4; ++i) {
@@ -189,6 +189,42 @@ TEST_F(CudaMatmulGpu, Float8BiasAndReluAreRight) {
       EXPECT_EQ(c.at(at), std::max(plain.at(at) + bias.at({at[1]}), 0.0)) << i;
     }
   }
+}
+
+// A choice can name heddle's own kernel. The case has a batch and transposed
+// operands.
+TEST_F(CudaMatmulGpu, ChosenOwnKernelIsRight) {
+  std::mt19937 random(4);
+  for (const DType dtype : {DType::F32, DType::BF16, DType::F64}) {
+    Matrix a(dtype, {3, 5, 4}, {20, 1, 5}), b(dtype, {3, 4, 6}, {24, 1, 4}),
+        c(dtype, {3, 5, 6}, {});
+    for (Matrix* x : {&a, &b}) fillRandom(*x, random);
+    const MatmulSpec spec = specOf(a, b, c);
+    const std::set<std::string> questions = device_->algorithmQuestions(spec);
+    ASSERT_EQ(questions.size(), 1u);
+    EXPECT_EQ(device_->chooseAlgorithm(*questions.begin(), stream_, "own"), "own");
+    void* memory[3];
+    const Matrix* matrices[] = {&a, &b, &c};
+    for (int i = 0; i < 3; ++i) {
+      const auto bytes = static_cast<int64_t>(matrices[i]->bytes.size());
+      memory[i] = allocate(bytes);
+      device_->copy(memory[i], matrices[i]->bytes.data(), bytes, stream_, {});
+    }
+    runMatmul(*device_, spec, {memory[0], memory[1], nullptr, memory[2], nullptr}, stream_,
+              {{*questions.begin(), "own"}});
+    device_->copy(c.bytes.data(), memory[2], static_cast<int64_t>(c.bytes.size()), stream_, {});
+    finish(stream_);
+    checkMatmul(a, b, c);
+  }
+}
+
+TEST_F(CudaMatmulGpu, LargeMatmulsDoNotUseTheOwnKernel) {
+  MatmulSpec spec;
+  for (TensorDesc* desc : {&spec.a, &spec.b, &spec.c}) {
+    *desc = denseDesc(DType::BF16, {1024, 1024});
+  }
+  const std::string question = *device_->algorithmQuestions(spec).begin();
+  EXPECT_NE(device_->chooseAlgorithm(question, stream_, "own"), "own");
 }
 
 TEST_F(CudaMatmulGpu, IntegersWrap) {

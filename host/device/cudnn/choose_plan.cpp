@@ -1,0 +1,252 @@
+#include "host/device/cudnn/choose_plan.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "codegen/compile/image_cache.h"
+#include "comm/cuda_call/gpu_timing.h"
+#include "host/device/choice_cache.h"
+#include "host/device/cudnn/attention_graphs.h"
+#include "host/device/cudnn/attention_questions.h"
+#include "host/device/cudnn/cudnn_handle.h"
+#include "host/device/timed_choice.h"
+#include "ir/base/check.h"
+
+namespace heddle::host::cudnn {
+namespace {
+
+using comm::EventPair;
+using comm::TimerMemory;
+
+// Returns the stored choices of a device. All threads share them.
+ChoiceCache& choicesOf(int device) {
+  static std::mutex mutex;
+  static std::map<int, std::unique_ptr<ChoiceCache>> caches;
+  const std::lock_guard lock(mutex);
+  std::unique_ptr<ChoiceCache>& cache = caches[device];
+  if (cache == nullptr) {
+    cudaDeviceProp properties{};
+    HEDDLE_CUDA(cudaGetDeviceProperties, &properties, device);
+    cache = std::make_unique<ChoiceCache>(
+        codegen::ImageCache::defaultFolder(),
+        fmt::format("{} sm_{}{}, cuDNN {}, timing {}", properties.name, properties.major,
+                    properties.minor, cudnnGetVersion(), kTimedChoice));
+  }
+  return *cache;
+}
+
+// Fills the memory of a tensor of f16 or bf16 with numbers of both signs from 0.5 to 1. With zeros,
+// the GPU would draw less power and run at a higher clock than with real data.
+void fillRandomly(void* memory, int64_t bytes, DType dtype, cudaStream_t stream) {
+  constexpr int64_t kRandomBytes = 1 << 20;  // later bytes repeat the first ones
+  const uint32_t mantissa = dtype == DType::BF16 ? 0x807F : 0x83FF;
+  const uint32_t exponent = dtype == DType::BF16 ? 0x3F00 : 0x3800;
+  std::minstd_rand random(1);
+  std::vector<uint16_t> values(static_cast<size_t>(std::min(bytes, kRandomBytes)) / 2);
+  for (uint16_t& each : values) {
+    each = static_cast<uint16_t>(((random() >> 8) & mantissa) | exponent);
+  }
+  auto* const first = static_cast<std::byte*>(memory);
+  int64_t done = static_cast<int64_t>(2 * values.size());
+  HEDDLE_CUDA(cudaMemcpyAsync, first, values.data(), static_cast<size_t>(done),
+              cudaMemcpyHostToDevice, stream);
+  for (int64_t size = 0; done < bytes; done += size) {
+    size = std::min(done, bytes - done);
+    HEDDLE_CUDA(cudaMemcpyAsync, first + done, first, static_cast<size_t>(size),
+                cudaMemcpyDeviceToDevice, stream);
+  }
+  HEDDLE_CUDA(cudaStreamSynchronize, stream);  // `values` must outlive the copy
+}
+
+// The operands of a graph, without the log-sums. The first `inputs` tensors are read.
+struct Operands {
+  explicit Operands(const AttentionSpec& spec) : tensors{spec.q, spec.k, spec.v, spec.o} {}
+  explicit Operands(const AttentionBackwardSpec& spec)
+      : tensors{spec.grad, spec.q, spec.k, spec.v, spec.o.value(), spec.dq, spec.dk, spec.dv} {}
+  std::vector<TensorDesc> tensors;
+};
+
+void runGraph(const ForwardGraph& graph, cudnnHandle_t handle, const std::vector<void*>& at,
+              void* log_sums, void* workspace) {
+  graph.run(handle, {at[0], at[1], at[2], at[3], log_sums}, workspace);
+}
+
+void runGraph(const BackwardGraph& graph, cudnnHandle_t handle, const std::vector<void*>& at,
+              void* log_sums, void* workspace) {
+  graph.run(handle, {at[0], at[1], at[2], at[3], at[4], log_sums, at[5], at[6], at[7]}, workspace);
+}
+
+// Measures the plans of one graph on operands of its own.
+template <class Graph>
+class PlanStopwatch : public AlgorithmStopwatch {
+ public:
+  template <class Spec>
+  PlanStopwatch(const Spec& spec, const std::vector<std::unique_ptr<Graph>>& graphs,
+                cudnnHandle_t handle, cudaStream_t stream)
+      : graphs_(graphs), handle_(handle), stream_(stream) {
+    int64_t workspace_bytes = 0;
+    for (const auto& each : graphs) {
+      workspace_bytes = std::max(workspace_bytes, each->workspaceBytes());
+    }
+    for (const TensorDesc& desc : Operands(spec).tensors) {
+      const int64_t bytes = spanBytes(desc);
+      void* const memory = allocate(bytes);
+      if (memory != nullptr) fillRandomly(memory, bytes, desc.dtype, stream);
+      at_.push_back(memory);
+    }
+    const int64_t log_bytes = graphs[0]->rowCount() * static_cast<int64_t>(sizeof(float));
+    log_sums_ = allocate(log_bytes);
+    workspace_ = allocate(workspace_bytes);
+    if (failed_) return;
+    constexpr int kByte = 0x41;  // four such bytes are 12.08, a plausible log-sum
+    HEDDLE_CUDA(cudaMemsetAsync, log_sums_, kByte, static_cast<size_t>(log_bytes), stream);
+  }
+  bool failed() const { return failed_; }
+
+  // The first run loads the kernels, so only the second one is measured.
+  double first(size_t plan) override {
+    try {
+      run(plan);
+      return events_.time(stream_, [&] { run(plan); });
+    } catch (const UserError& error) {
+      if (error.code() == ErrorCode::DeviceLost) throw;
+      return std::numeric_limits<double>::infinity();
+    }
+  }
+  double mean(size_t plan, int runs) override {
+    run(plan);
+    return events_.time(stream_, [&] {
+      for (int i = 0; i < runs; ++i) run(plan);
+    }) / runs;
+  }
+
+ private:
+  void* allocate(int64_t bytes) {
+    memory_.push_back(std::make_unique<TimerMemory>(bytes, stream_));
+    failed_ = failed_ || memory_.back()->failed();
+    return memory_.back()->get();
+  }
+  void run(size_t plan) { runGraph(*graphs_[plan], handle_, at_, log_sums_, workspace_); }
+
+  const std::vector<std::unique_ptr<Graph>>& graphs_;
+  cudnnHandle_t handle_;
+  cudaStream_t stream_;
+  std::vector<std::unique_ptr<TimerMemory>> memory_;
+  std::vector<void*> at_;
+  void* log_sums_ = nullptr;
+  void* workspace_ = nullptr;
+  bool failed_ = false;
+  EventPair events_;
+};
+
+// Builds plans for the proposals with these names. Leaves out those that cuDNN cannot build.
+template <class Graph, class Spec>
+std::vector<std::unique_ptr<Graph>> plansOf(const Spec& spec, const std::vector<std::string>& names,
+                                            cudnnHandle_t handle) {
+  std::vector<std::unique_ptr<Graph>> graphs;
+  for (const std::string& name : names) {
+    auto graph = std::make_unique<Graph>(spec);
+    graph->plan(handle, name);
+    if (graph->planName() == name) graphs.push_back(std::move(graph));
+  }
+  return graphs;
+}
+
+// The functions below lock the handle and use it on `stream`.
+template <class Graph>
+class PlanChoice {
+ public:
+  PlanChoice(SharedHandle& handle, cudaStream_t stream)
+      : lock_(handle.mutex), handle_(handle.handle), stream_(stream) {
+    check(cudnnSetStream(handle_, stream), "cudnnSetStream");
+  }
+
+  // Returns whether cuDNN can build this plan. If it can, runs the plan once, so that CUDA loads
+  // its kernels. The run is left out if there is not enough memory.
+  template <class Spec>
+  bool load(const Spec& spec, const std::string& name) const {
+    const auto graphs = plansOf<Graph>(spec, {name}, handle_);
+    if (graphs.empty()) return false;
+    PlanStopwatch<Graph> stopwatch(spec, graphs, handle_, stream_);
+    if (!stopwatch.failed()) stopwatch.first(0);
+    return true;
+  }
+
+  // Returns the name of the fastest plan, or "" if there are fewer than two plans or not enough
+  // memory.
+  template <class Spec>
+  std::string fastest(const Spec& spec) const {
+    const auto graphs = plansOf<Graph>(spec, Graph(spec).proposals(handle_), handle_);
+    if (graphs.size() < 2) return {};
+    PlanStopwatch<Graph> stopwatch(spec, graphs, handle_, stream_);
+    if (stopwatch.failed()) return {};
+    return graphs[fastestAlgorithm(graphs.size(), stopwatch)]->planName();
+  }
+
+ private:
+  const std::lock_guard<std::mutex> lock_;
+  cudnnHandle_t handle_;
+  cudaStream_t stream_;
+};
+
+// The answers that choosePlan() has given in this process, and whose kernels CUDA has loaded.
+class LoadedAnswers {
+ public:
+  bool contains(int device, const std::string& question, const std::string& answer) const {
+    const std::lock_guard lock(mutex_);
+    return loaded_.contains({device, question, answer});
+  }
+  void add(int device, const std::string& question, const std::string& answer) {
+    const std::lock_guard lock(mutex_);
+    loaded_.emplace(device, question, answer);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::set<std::tuple<int, std::string, std::string>> loaded_;
+};
+
+template <class Graph, class Spec>
+std::string answer(const Spec& spec, const std::string& question, const std::string& given,
+                   int device, cudaStream_t stream) {
+  static LoadedAnswers loaded;
+  ChoiceCache& choices = choicesOf(device);
+  const bool capturing = comm::isCapturing(stream);
+  const comm::TimingStream timing(stream);
+  const std::shared_ptr<SharedHandle> handle = handleOf(device);
+  for (const std::string& known : {given, choices.find(question).value_or("")}) {
+    if (known.empty()) continue;
+    if (capturing || loaded.contains(device, question, known)) return known;
+    if (!PlanChoice<Graph>(*handle, timing.get()).load(spec, known)) continue;
+    loaded.add(device, question, known);
+    return known;
+  }
+  if (capturing) return {};
+  std::string fastest = PlanChoice<Graph>(*handle, timing.get()).fastest(spec);
+  if (fastest.empty()) return {};
+  choices.put(question, fastest);
+  loaded.add(device, question, fastest);
+  return fastest;
+}
+
+}  // namespace
+
+std::string choosePlan(const std::string& question, int device, cudaStream_t stream,
+                       const std::string& given) {
+  const CurrentDevice current(device);
+  const AttentionCallSpec spec = parseQuestion(question);
+  const auto* const backward = std::get_if<AttentionBackwardSpec>(&spec);
+  return backward != nullptr
+             ? answer<BackwardGraph>(*backward, question, given, device, stream)
+             : answer<ForwardGraph>(std::get<AttentionSpec>(spec), question, given, device, stream);
+}
+
+}  // namespace heddle::host::cudnn
