@@ -109,8 +109,27 @@ def workloads():
     yield ("rope", rope, lambda: (rand(8192, 32, 128), rand(8192, 64, dtype=torch.float32),
                                   rand(8192, 64, dtype=torch.float32)))
     yield "swiglu", lambda g, u: F.silu(g) * u, lambda: (rand(8192, 14336), rand(8192, 14336))
+    yield ("transformer_block", transformer_block, lambda: (
+        rand(4096, 4096), rand(4096, 4096), rand(4096), rand(4096), *(rand(4096, 4096) for _ in range(4)),
+        rand(4096), rand(4096), rand(4096, 16384), rand(16384, 4096)))
     yield ("sum_rows_columns", lambda x: (x.sum(1), x.sum(0)),
            lambda: (rand(65536, 4096, dtype=torch.float32),))
+
+
+def transformer_block(grad, *inputs):
+    """Runs the block of bench/workloads/transformer_block.fusion and returns all gradients."""
+    x, g1, b1, wq, wk, wv, wo, g2, b2, w1, w2 = inputs = [each.detach().requires_grad_() for each in inputs]
+    tokens, hidden = x.shape
+
+    def heads(y):
+        return y.view(tokens, 32, 128).transpose(0, 1)[None]
+
+    n1 = F.layer_norm(x, (hidden,), g1, b1)
+    o = F.scaled_dot_product_attention(heads(n1 @ wq), heads(n1 @ wk), heads(n1 @ wv), is_causal=True)
+    y = x + o[0].transpose(0, 1).reshape(tokens, 4096) @ wo
+    n2 = F.layer_norm(y, (hidden,), g2, b2)
+    z = y + F.gelu(n2 @ w1, approximate="tanh") @ w2
+    return z, *torch.autograd.grad(z, inputs, grad)
 
 
 def median_ms(call, flush=None, runs=20):
