@@ -23,7 +23,8 @@
 #include <vector>
 
 #include "bench/cuda_timing.h"
-#include "host/compile.h"
+#include "host/compile_stages.h"
+#include "host/device/attention.h"
 #include "host/executable.h"
 #include "host/fusion_executor.h"
 #include "host/tensor.h"
@@ -140,8 +141,10 @@ void time(const std::filesystem::path& path, host::Device& device, cudaStream_t 
   std::ifstream file(path);
   HEDDLE_USER_CHECK(file.good(), "{}: cannot read the file", path.string());
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  const host::Program program = host::compile(parseFusion(text, path.string()), 1, compile_options);
-  const SizeBindings sizes(program.size_defaults.begin(), program.size_defaults.end());
+  const Fusion fusion = parseFusion(text, path.string());
+  const SizeBindings sizes(fusion.size_defaults.begin(), fusion.size_defaults.end());
+  const host::Program program = host::compile(
+      fusion, 1, compile_options, host::attentionOptions(host::DeviceKind::Cuda, sizes));
   const auto classes = sizes.find("classes");
   std::vector<host::Argument> inputs;
   size_t bytes = 0;

@@ -31,9 +31,10 @@ KernelChoice dividedChoice(const RowLayout& layout);
 
 // Returns whether the candidate should be faster than one block per row, and faster than one launch
 // per sweep. Conditions:
-// - There are several rows. Each has at least 256 KiB of inputs, and all together have at least 16
-//   MiB.
-// - bytesBetweenSweeps() is at most half of the L2 cache of an H100.
+// - The inputs that all rows share have less than twice the bytes of the other inputs of a row.
+// - If there are several rows: each has at least 256 KiB of inputs, and all together have at least
+//   16 MiB. bytesBetweenSweeps() is at most half of the L2 cache of an H100.
+// - If there is one row: it has 16 to 80 MiB of inputs, and two sweeps.
 bool paysToDivide(const RowCandidate& divided, const Space& rows);
 
 // Returns the bytes of inputs that lie between the part that the first sweep processes and the part

@@ -30,6 +30,8 @@ struct SquarePlan {
   SquareLayout layout;
   std::vector<bool> aligned;  // per tensor: ExchangeTile::aligned or StoreExchanged::aligned
 };
+// Returns whether the tensor of SquarePlan::space is exchanged. `rank` is the number of axes.
+bool needsExchange(const SpaceTensor& tensor, size_t rank);
 // Returns the plan for a space. A choice of the family "squares" changes the parameters that it
 // names, as far as the space permits. Returns nullopt in these cases:
 // - The space has a reduced axis.

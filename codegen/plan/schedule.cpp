@@ -72,8 +72,7 @@ int32_t unrollFor(const Space& space, int32_t lanes, int64_t bytes) {
 constexpr int64_t kBytesInFlight = 64;
 constexpr int64_t kPointwiseBytes = kBytesInFlight / 2;
 
-// The assumed number of multiprocessors. On a GPU with another number, a schedule is correct, but
-// possibly not the fastest.
+// The assumed number of multiprocessors. On other GPUs, a schedule is correct, but may be slower.
 constexpr int64_t kProcessors = 132;
 constexpr int64_t kMostSplits = 2048;  // the largest Schedule::splits
 
@@ -122,8 +121,8 @@ void scheduleCudaPointwise(const Space& space, Schedule& s) {
 constexpr int64_t kFewestColumns = 8;
 
 // Returns how many of the `kept` columns a block of an outer reduction reduces. A column is a
-// vector of up to 16 bytes, so a block with 32 columns efficiently reads up to 512 neighbouring
-// bytes. A smaller number is better if the last block would otherwise have few columns.
+// vector of up to 16 bytes, so 32 columns are up to 512 neighbouring bytes. A smaller number is
+// better if the last block would otherwise have few columns.
 int64_t columnsFor(int64_t kept) {
   constexpr double kGain = 1.15;
   const auto fullness = [kept](int64_t columns) {
@@ -136,29 +135,19 @@ int64_t columnsFor(int64_t kept) {
   return best;
 }
 
-// Returns whether an outer reduction should have one lane instead of `width` lanes. A thread loads
-// the elements of an unaligned vector one by one, so each load of a warp covers several cache
-// lines. With one lane, a warp loads neighbouring elements. This is faster if there are many items
-// to reduce.
-bool prefersOneLane(const Space& space, const Schedule& s, int32_t width) {
+// Returns whether an outer reduction should have fewer lanes than s.lanes. A thread loads the
+// elements of an unaligned vector one by one, so each load of a warp covers several cache lines.
+// With fewer lanes, a warp loads neighbouring elements. This is faster if there are many items to
+// reduce.
+bool prefersFewerLanes(const Space& space, const Schedule& s) {
   constexpr int64_t kManyItems = 256;
   return s.kind == ScheduleKind::OuterReduction && space.reducedCount() >= kManyItems &&
-         !isAligned(space, s.laneAxis(space), width);
-}
-
-// Returns the size of the smallest elements of the input tensors, in bytes.
-int64_t narrowestInput(const Space& space) {
-  int64_t narrowest = 8;
-  for (const SpaceTensor& t : space.tensors) {
-    if (!t.output) narrowest = std::min(narrowest, sizeOf(t.dtype));
-  }
-  return narrowest;
+         !isAligned(space, s.laneAxis(space), s.lanes);
 }
 
 // Chooses the lanes of a reduction, and how many items a thread loads at once.
 void chooseReductionLanes(const Space& space, Schedule& s, bool may_split) {
-  // More than 8 lanes would need too many registers for their accumulators.
-  s.lanes = std::min(vectorWidth(space, s.laneAxis(space)), 8);
+  s.lanes = std::min(vectorWidth(space, s.laneAxis(space)), 8);  // more need too many registers
   // If may_split is false, the launch often combines the partial results of an earlier launch. It
   // waits for the memory most of the time, so it needs blocks on all multiprocessors.
   const bool needs_blocks = s.kind == ScheduleKind::OuterReduction && !may_split;
@@ -167,14 +156,21 @@ void chooseReductionLanes(const Space& space, Schedule& s, bool may_split) {
     s.lanes /= 2;
   }
   s.unroll = std::min<int32_t>(unrollFor(space, s.lanes, kBytesInFlight) * 2, 8);
-  if (!prefersOneLane(space, s, s.lanes)) return;
-  // The elements that a thread loads at once from all full tensors. On an H200, larger numbers were
-  // slower for elements of 2 bytes. Other tensors do not count: most of their loads hit a cache.
-  const int64_t loads = s.lanes > 4 ? 4 : narrowestInput(space) <= 2 ? 8 : 16;
+  const bool is_aligned = isAligned(space, s.laneAxis(space), s.lanes);
+  // On an H200, sums of unaligned rows of 2-byte elements took 0.90 to 0.97 times as long.
+  if (s.kind == ScheduleKind::InnerReduction && s.lanes == 8 && !is_aligned) s.lanes = 4;
+  if (!prefersFewerLanes(space, s)) return;
+  const bool has_pairs = s.lanes > 4;  // all elements have 2 bytes
+  const bool has_narrow = std::ranges::any_of(
+      space.tensors, [](const SpaceTensor& t) { return !t.output && sizeOf(t.dtype) <= 2; });
+  const int64_t loads = has_narrow ? 8 : 16;
+  while (s.lanes > 1 && !isAligned(space, s.laneAxis(space), s.lanes)) s.lanes /= 2;
+  // The items that a thread loads at once. On an H200, larger numbers were slower for elements of 2
+  // bytes. With one item, the compiler unrolls the loop, and needs fewer checks of its end.
   const auto isLoaded = [&](const SpaceTensor& t) { return !t.output && isFull(t, space); };
-  const int64_t inputs = std::count_if(space.tensors.begin(), space.tensors.end(), isLoaded);
-  s.lanes = 1;
-  s.unroll = static_cast<int32_t>(floorPowerOfTwo(loads / std::clamp<int64_t>(inputs, 1, loads)));
+  const int64_t lanes = s.lanes * std::ranges::count_if(space.tensors, isLoaded);
+  s.unroll = static_cast<int32_t>(floorPowerOfTwo(loads / std::clamp<int64_t>(lanes, 1, loads)));
+  if (has_pairs) s.unroll = s.lanes > 1 ? 4 : 1;
 }
 
 // Returns the number of groups of blocks of a CUDA reduction. The blocks of a group reduce the same
@@ -198,6 +194,9 @@ void scheduleCudaReduction(const Space& space, Schedule& s, bool may_split, bool
     while (s.reduce_threads > 1 && s.reduce_threads / 2 >= reduced) s.reduce_threads /= 2;
   } else {
     int64_t columns = columnsFor(kept);
+    // If few columns are neighbours in memory, a block with fewer columns reads nearer elements.
+    const bool is_short = space.extents[s.laneAxis(space)] / s.lanes < kFewestColumns;
+    if (is_short) columns = std::min(columns, 2 * kFewestColumns);
     // If the range may not be split, there are more blocks only if each has fewer columns.
     while (!may_split && columns > kFewestColumns && kept / columns < kProcessors &&
            reduced >= 2 * s.block / columns) {
@@ -214,8 +213,9 @@ void scheduleCudaReduction(const Space& space, Schedule& s, bool may_split, bool
   while (s.unroll > 1 && reduced < int64_t{s.reduce_threads} * s.unroll) s.unroll /= 2;
   int64_t blocks = std::max<int64_t>(groupsOf(s, space), 1);
   // These numbers of blocks were the fastest ones on an H200.
-  const bool inner = s.kind == ScheduleKind::InnerReduction;
-  const int64_t wanted = kProcessors * (inner ? 12 : has_joint ? 6 : 8);
+  const int64_t wanted = kProcessors * (s.kind == ScheduleKind::InnerReduction ? 12
+                                        : has_joint                            ? 6
+                                                                               : 8);
   // Each thread should have at least 2 * s.unroll items of each range. Two ranges save less time
   // than the combination of their results costs.
   int64_t most = reduced / (int64_t{s.reduce_threads} * s.unroll * 2);
