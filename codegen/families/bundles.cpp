@@ -23,8 +23,9 @@ using row_limits::kWarp;
 // a part of each access is wasted.
 constexpr int64_t kSectorBytes = 32;
 // The number of bytes of neighbouring rows that a block should read together. It is kAlignedBytes
-// if they begin at sectors, otherwise kWideBytes. If the rows then do not fit in registers or
-// shared memory, a block reads fewer bytes together.
+// if they begin at sectors, kSectorBytes for bundles of one row of 2-byte elements, otherwise
+// kWideBytes. If the rows then do not fit in registers or shared memory, a block reads fewer bytes
+// together.
 constexpr int64_t kAlignedBytes = 64;
 constexpr int64_t kWideBytes = 128;
 // Cuda: the longest vector without a KernelChoice, and the longest one that a choice may name. Each
@@ -34,9 +35,9 @@ constexpr int64_t kMostLanes = 8;
 constexpr int64_t kMostStates = 32;  // the most accumulators of a thread, over all lanes
 constexpr int64_t kTileBytes = 96;   // the most bytes of tiles that one thread holds
 // The largest number of threads of a block. Two such blocks fit on a multiprocessor. If rows do not
-// begin at sectors, a block that reads kAlignedBytes together may have kMostWideThreads, because
-// wider blocks waste fewer parts of sectors. On an H200, such norms of bf16 and f32 then took 0.75
-// to 0.8 times as long. A choice may also name up to kMostWideThreads.
+// begin at sectors, a block that reads as many bytes together as stated above may have
+// kMostWideThreads, because wider blocks waste fewer parts of sectors. On an H200, such norms of
+// bf16 and f32 then took 0.75 to 0.8 times as long. A choice may also name up to kMostWideThreads.
 constexpr int64_t kMostThreads = 512;
 constexpr int64_t kMostWideThreads = 1024;
 constexpr int64_t kStateBytes = 8;  // bytes of an accumulator in shared memory
@@ -134,7 +135,9 @@ class CudaBundles {
   // aligned.
   std::optional<RowCandidate> choose() const {
     const bool are_aligned = vector_ > 1 && areAligned(space_, vector_);
-    const int64_t wide = begins_at_sectors_ ? kAlignedBytes : kWideBytes;
+    const int64_t wide = begins_at_sectors_ ? kAlignedBytes
+                         : isNarrowest()    ? kSectorBytes
+                                            : kWideBytes;
     std::optional<RowCandidate> found;
     for (const bool shared : {false, true}) {
       const int64_t least = rowsOf(shared && are_aligned ? kSectorBytes / 2 : kSectorBytes);
@@ -177,6 +180,8 @@ class CudaBundles {
   }
 
   bool isLarge() const { return space_.keptCount() * space_.reducedCount() > kShortWork; }
+
+  bool isNarrowest() const { return vector_ == 1 && elements_.widest == 2; }
 
   bool hasFewBlocks(const RowCandidate& candidate) const {
     return isLarge() && ceilDiv(bundles(), candidate.layout.rows) < kFewBlocks;
@@ -240,10 +245,14 @@ class CudaBundles {
 
   std::optional<RowCandidate> inRegisters(int64_t bundles, const RowDemand& demand,
                                           RowVariant variant) const {
-    const int64_t wanted = std::max<int64_t>(
+    // The elements of each row that a thread should hold. Single 2-byte elements take a register
+    // each, so a thread should hold fewer of them.
+    constexpr int64_t kSingles = 10;
+    const int64_t in_flight = std::max<int64_t>(
         kBytesInFlight / (std::max<int64_t>(demand.loaded_bytes, 1) * vector_), 1);
-    const bool is_wide =
-        !begins_at_sectors_ && bundles * vector_ * elements_.narrowest >= kAlignedBytes;
+    const int64_t wanted = isNarrowest() ? std::min(in_flight, kSingles) : in_flight;
+    const bool is_wide = !begins_at_sectors_ && bundles * vector_ * elements_.narrowest >=
+                                                    (isNarrowest() ? kSectorBytes : kAlignedBytes);
     const int64_t most =
         std::max<int64_t>((is_wide ? kMostWideThreads : kMostThreads) / bundles, 1);
     int64_t threads = std::min(powerAbove(ceilDiv(length_, wanted)), most);
@@ -335,12 +344,15 @@ std::optional<RowCandidate> chooseBundles(const Space& rows, Target target,
   const std::optional<bundles::Elements> elements = bundles::elementsOf(rows);
   if (!elements) return std::nullopt;
   if (target == Target::Cpp) return bundles::cpuBundles(rows, *elements, demands.expensive, choice);
-  // Unaligned elements of 2 bytes: bundles of one row are faster than pairs, but do not fit in
-  // shared memory. On an H200, norms took 0.62 to 0.76 times as long.
-  const bool names_vector = choice != nullptr && choice->find("vector").value_or(1) > 1;
+  // Unaligned elements of 2 bytes: if rows are long, bundles of one row are faster than pairs, but
+  // do not fit in shared memory. On an H200, norms of 483 and 544 elements took 0.62 to 0.78 times
+  // as long.
+  constexpr int64_t kLongRow = 256;
+  const bool names_pairs = choice != nullptr && choice->find("vector").value_or(1) > 1;
+  const bool needs_pairs = names_pairs || rows.reducedCount() < kLongRow;
   std::optional<RowCandidate> found;
   for (const bool loads_pairs : {false, true}) {
-    if (found || (names_vector && !loads_pairs)) continue;
+    if (found || (needs_pairs && !loads_pairs)) continue;
     found = bundles::CudaBundles(rows, *elements, demands, choice, loads_pairs).choose();
   }
   return found;

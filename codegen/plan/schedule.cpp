@@ -148,25 +148,25 @@ bool prefersFewerLanes(const Space& space, const Schedule& s) {
 // Chooses the lanes of a reduction, and how many items a thread loads at once.
 void chooseReductionLanes(const Space& space, Schedule& s, bool may_split) {
   s.lanes = std::min(vectorWidth(space, s.laneAxis(space)), 8);  // more need too many registers
-  // If may_split is false, the launch often combines the partial results of an earlier launch. It
-  // waits for the memory most of the time, so it needs blocks on all multiprocessors.
-  const bool needs_blocks = s.kind == ScheduleKind::OuterReduction && !may_split;
-  while (needs_blocks && s.lanes > 1 &&
+  // If may_split is false, the launch often combines partial results. It waits for the memory most
+  // of the time, so it needs blocks on all multiprocessors.
+  const bool is_inner = s.kind == ScheduleKind::InnerReduction;
+  while (!is_inner && !may_split && s.lanes > 1 &&
          space.keptCount() / (s.lanes * kFewestColumns) < 2 * kProcessors) {
     s.lanes /= 2;
   }
   s.unroll = std::min<int32_t>(unrollFor(space, s.lanes, kBytesInFlight) * 2, 8);
-  const bool is_aligned = isAligned(space, s.laneAxis(space), s.lanes);
   // On an H200, sums of unaligned rows of 2-byte elements took 0.90 to 0.97 times as long.
-  if (s.kind == ScheduleKind::InnerReduction && s.lanes == 8 && !is_aligned) s.lanes = 4;
+  if (is_inner && s.lanes == 8 && !isAligned(space, s.laneAxis(space), 8)) s.lanes = 4;
   if (!prefersFewerLanes(space, s)) return;
   const bool has_pairs = s.lanes > 4;  // all elements have 2 bytes
   const bool has_narrow = std::ranges::any_of(
       space.tensors, [](const SpaceTensor& t) { return !t.output && sizeOf(t.dtype) <= 2; });
   const int64_t loads = has_narrow ? 8 : 16;
-  while (s.lanes > 1 && !isAligned(space, s.laneAxis(space), s.lanes)) s.lanes /= 2;
-  // The items that a thread loads at once. On an H200, larger numbers were slower for elements of 2
-  // bytes. With one item, the compiler unrolls the loop, and needs fewer checks of its end.
+  do s.lanes = has_pairs ? s.lanes / 2 : 1;
+  while (s.lanes > 1 && !isAligned(space, s.laneAxis(space), s.lanes));
+  // With one item, the compiler unrolls the loop, and needs fewer checks of its end. On an H200,
+  // larger numbers were slower for elements of 2 bytes.
   const auto isLoaded = [&](const SpaceTensor& t) { return !t.output && isFull(t, space); };
   const int64_t lanes = s.lanes * std::ranges::count_if(space.tensors, isLoaded);
   s.unroll = static_cast<int32_t>(floorPowerOfTwo(loads / std::clamp<int64_t>(lanes, 1, loads)));
