@@ -4,6 +4,15 @@
 """
 
 NOTES = {
+    "block-nvidia-h200_2026-11-27": {
+        "title": "a transformer block",
+        "remarks": "The block has 32 heads of width 128, 16384 features, causal attention and bf16 tensors. A second measurement gave 8.343 ms. The "
+                   "L2 cache is overwritten before each run, as for PyTorch on the same day. The earlier figures of this page are means of runs without pauses, in which the GPU lowers its clock.",
+    },
+    "peers-block-nvidia-h200_2026-11-27": {
+        "title": "a transformer block in PyTorch",
+        "remarks": "Measured on another H200 than heddle's figure of the same day, by `torch_workloads.py`, which overwrites the L2 cache before each run.",
+    },
     "kernels-nvidia-h200_2026-11-27": {
         "title": "the workloads of bench/workloads, and the main example",
         "remarks": "Measured at commit ff526ded. The floor is the time that a copy of the same bytes took in the same run.",
