@@ -102,7 +102,7 @@ void Executable::Impl::makeRunner(const std::shared_ptr<SharedStream>& stream, i
   resources->output_names = output_names;
   if (monitor != nullptr) resources->job.open(*world, *monitor, hash, number);
   algorithms = std::make_unique<AlgorithmAgreement>(
-      world, communicates && hasChosenCalls(inlined) && device.choosesAlgorithms());
+      world, communicates && hasTimedLibraryCalls(inlined) && device.choosesAlgorithms());
   posts = std::make_unique<CrossRankMatcher>(world, communicates);
   evaluator = std::make_unique<HostIrEvaluator>(inlined, device, *communicators, *kernels,
                                                 *algorithms, rank, ranks, checks_numerics,

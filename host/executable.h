@@ -99,7 +99,8 @@ struct ExecutableOptions {
   // algorithms, as `heddle run --export` writes them. A candidate is one of several ways to compute
   // a kernel. The entries have no effect on kernels for which the program names a candidate
   // (Kernel::candidate). Any other kernel without a usable entry uses its first candidate, or is an
-  // error if `choices_only` is true. If there are choices, each new plan creates all candidates of
+  // error if `choices_only` is true; so is a library call without one, if there are entries for
+  // library calls. If there are choices, each new plan creates all candidates of
   // each kernel, which takes milliseconds. In a job, all ranks must pass equal choices, because
   // results of different candidates may differ in the last bits.
   std::map<std::string, std::string> kernel_choices = {};

@@ -28,8 +28,8 @@ constexpr double kMostBytesBetween = 25e6;
 // The largest single row. On an H200, softmax of one row of bf16 took 0.86 times as long as one
 // launch per sweep for 47 MB, 0.92 times for 67 MB, and 1.04 times for 116 MB.
 constexpr int64_t kLongestSingleRow = 80 << 20;
-// Blocks that share a row also share its part of the inputs that all rows have in common. If a
-// thread loads this many times the bytes of its own row, these inputs fill the L2 cache.
+// All rows read some inputs, such as weights. If a thread loads this many times the bytes of its
+// own row, these inputs fill the L2 cache.
 constexpr int64_t kManyLoads = 3;
 
 bool changes(const SpaceTensor& tensor, size_t first, size_t end) {

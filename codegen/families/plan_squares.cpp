@@ -140,12 +140,11 @@ int32_t edgeFor(const Space& space) {
   return are_few || fullnessOf(space, kSmallEdge) > kGain * full ? kSmallEdge : kSquareEdge;
 }
 
-// Returns whether a kernel of the family "loops" is faster than squares of this edge. It reads an
-// exchanged input in the order of the outputs, and so uses one element of each sector. The other
-// elements are used after as many elements as the axes inside Axes::row have together. If the
-// sectors stay in the L1 cache for so long, and if many lanes of the squares would be empty, loops
-// are faster. On an H200, they took 0.55 times as long for an axis of 37 elements. `space` is the
-// space of the segment.
+// Returns whether a kernel of the family "loops" is faster than squares of this edge. Such a kernel
+// reads an exchanged input in the order of the outputs. It reads one element of a sector, and
+// returns to the same sector after `between` elements. If the L1 cache keeps the sectors until
+// then, and if many lanes of the squares would be empty, loops are faster. On an H200, they took
+// 0.55 times as long for an axis of 37 elements. `space` is the space of the segment.
 bool loopsAreFaster(const Space& space, const Axes& axes, const Space& inside, int64_t edge) {
   constexpr double kMostFull = 0.6;
   constexpr int64_t kTinyWork = 1 << 18;  // elements; the speed of tiny work does not matter

@@ -39,6 +39,9 @@ bool needsExchange(const SpaceTensor& tensor, size_t rank);
 //   contiguous or does not change.
 // - No two axes suit squares, for example because an axis is shorter than 16 elements, an output is
 //   contiguous along neither axis, or the exchanged tensors are contiguous along different axes.
+// - CUDA, without a choice of this family: loops are faster, because many lanes of the squares
+// would
+//   be empty.
 std::optional<SquarePlan> planSquares(const Space& space, Target target,
                                       const KernelChoice* choice);
 

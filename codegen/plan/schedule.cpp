@@ -156,17 +156,18 @@ void chooseReductionLanes(const Space& space, Schedule& s, bool may_split) {
     s.lanes /= 2;
   }
   s.unroll = std::min<int32_t>(unrollFor(space, s.lanes, kBytesInFlight) * 2, 8);
-  // On an H200, sums of unaligned rows of 2-byte elements took 0.90 to 0.97 times as long.
+  // On an H200, sums of unaligned rows of 2-byte elements took 0.90 to 0.97 times as long as
+  // with 8.
   if (is_inner && s.lanes == 8 && !isAligned(space, s.laneAxis(space), 8)) s.lanes = 4;
   if (!prefersFewerLanes(space, s)) return;
-  const bool has_pairs = s.lanes > 4;  // all elements have 2 bytes
+  const bool has_pairs = s.lanes > 4;  // all elements have at most 2 bytes
   const bool has_narrow = std::ranges::any_of(
       space.tensors, [](const SpaceTensor& t) { return !t.output && sizeOf(t.dtype) <= 2; });
   const int64_t loads = has_narrow ? 8 : 16;
   do s.lanes = has_pairs ? s.lanes / 2 : 1;
   while (s.lanes > 1 && !isAligned(space, s.laneAxis(space), s.lanes));
-  // With one item, the compiler unrolls the loop, and needs fewer checks of its end. On an H200,
-  // larger numbers were slower for elements of 2 bytes.
+  // A thread loads about `loads` elements at once. On an H200, more were slower. With one item, the
+  // compiler unrolls the loop, and needs fewer checks of its end: the best way for 2-byte elements.
   const auto isLoaded = [&](const SpaceTensor& t) { return !t.output && isFull(t, space); };
   const int64_t lanes = s.lanes * std::ranges::count_if(space.tensors, isLoaded);
   s.unroll = static_cast<int32_t>(floorPowerOfTwo(loads / std::clamp<int64_t>(lanes, 1, loads)));
@@ -336,9 +337,9 @@ KernelChoice choiceOf(const Schedule& s) {
 namespace {
 
 void applyCuda(const KernelChoice* choice, const Space& space, Schedule& s) {
-  constexpr int64_t kMostUnroll = 16;
-  constexpr int64_t kWarp = 32;
-  s.lanes = static_cast<int32_t>(powerOf(choice, "lanes", s.lanes, s.lanes));
+  constexpr int64_t kMostUnroll = 16, kWarp = 32;
+  const int32_t widest = std::max(s.lanes, std::min(vectorWidth(space, s.laneAxis(space)), 8));
+  s.lanes = static_cast<int32_t>(powerOf(choice, "lanes", widest, s.lanes));
   s.chunk = s.lanes;
   s.exact = space.extents[s.laneAxis(space)] % s.lanes == 0;
   s.unroll = static_cast<int32_t>(powerOf(choice, "unroll", kMostUnroll, s.unroll));

@@ -138,16 +138,17 @@ bool areReadableLogSums(const TensorDesc& desc, int64_t byte_offset);
 struct CudnnModule {
   int64_t (*version)();  // the result of cudnnGetVersion(): 91501 is 9.15.1
   // These functions return the questions of a call (AlgorithmChoices in host/device/device.h): one
-  // for each graph that the call runs. The answer is the name of a plan of cuDNN. There are no
+  // for each graph that the call runs. The answer is an engine configuration of cuDNN. There are no
   // questions if librariesAreTimed() (host/device/timed_choice.h) is false.
   std::set<std::string> (*questions)(const AttentionSpec& spec);
   std::set<std::string> (*backwardQuestions)(const AttentionBackwardSpec& spec);
-  // Answers a question of questions() or backwardQuestions(): returns the fastest plan on GPU
-  // `device`, or "" if there is nothing to choose. The rules of Device::chooseAlgorithm() apply.
+  // Answers a question of questions() or backwardQuestions(): returns the fastest engine
+  // configuration on GPU `device`, or "" if cuDNN has none. The rules of Device::chooseAlgorithm()
+  // apply.
   std::string (*choose)(const std::string& question, int device, Stream stream,
                         const std::string& given);
   // Both functions prepare a call on GPU `device`. For a question without a choice, or whose choice
-  // cuDNN does not accept, they take the first plan that cuDNN proposes. If cuDNN cannot compute
+  // cuDNN does not accept, they take the first one that cuDNN proposes. If cuDNN cannot compute
   // the call, they throw UserError with cuDNN's message.
   std::shared_ptr<const PreparedAttention> (*prepare)(const AttentionSpec& spec, int device,
                                                       const AlgorithmChoices& choices);

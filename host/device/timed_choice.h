@@ -6,7 +6,7 @@ namespace heddle::host {
 
 // The version of the measurement. Increase this number when a change of the code may select
 // different algorithms. Choices that a different version has stored are ignored.
-inline constexpr int kTimedChoice = 2;
+inline constexpr int kTimedChoice = 3;
 
 // Returns false if the environment variable HEDDLE_LIBRARY_TIMING is 0. heddle then measures no
 // algorithms of libraries, and uses no stored choices.

@@ -33,7 +33,7 @@ class AlgorithmAgreement {
   using Ask = std::function<std::string(const std::string&)>;
 
   // - `world`: nullptr means a job of one rank.
-  // - `exchanges`: true means that the program communicates, that hasChosenCalls()
+  // - `exchanges`: true means that the program communicates, that hasTimedLibraryCalls()
   //   (host/program/teams.h) is true for it, and that Device::choosesAlgorithms() is true.
   AlgorithmAgreement(comm::World* world, bool exchanges) : world_(world), exchanges_(exchanges) {}
 

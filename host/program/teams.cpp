@@ -32,7 +32,7 @@ bool communicatesAnywhere(const Program& program) {
   return found;
 }
 
-bool hasChosenCalls(const Program& program) {
+bool hasTimedLibraryCalls(const Program& program) {
   bool found = false;
   forEachInstruction(program.body, [&](const Instruction& instruction, InstructionIndex) {
     // Every matrix product is a library call: no kernel contains one.

@@ -17,6 +17,6 @@ std::vector<int> teamMembers(const Team& team, const Meshes& meshes, int64_t ran
 bool communicatesAnywhere(const Program& program);
 // Returns whether the program contains a library call for which devices choose an algorithm: a
 // matrix product or an attention. Does not visit Program::callees.
-bool hasChosenCalls(const Program& program);
+bool hasTimedLibraryCalls(const Program& program);
 
 }  // namespace heddle::host

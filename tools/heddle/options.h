@@ -51,8 +51,8 @@ struct Options {
   std::string tune = "off";        // "off", "auto", "full"
   bool tunes_again = false;        // tune: also measure kernels whose choice is stored
   std::string choices;             // file with choices of candidates
-  bool choices_only = false;       // a kernel without a choice in this file is an error
-  std::string export_file;         // tune: file for the choices
+  bool choices_only = false;       // a missing choice in this file is an error
+  std::string export_file;         // run, tune: file for the choices
   bool check_numerics = false;     // report the first instruction that wrote NaN or infinity
   int64_t memory_limit = 0;        // bytes of each rank's CPU device; 0: no limit
   std::string stage = "all";       // dump: the stage to show

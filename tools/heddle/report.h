@@ -22,8 +22,8 @@ struct Report {
   // The value of --overlap that tuning has chosen (describe() in tools/tune/tune_overlap.h); "":
   // the run has not chosen one.
   std::string overlap;
-  // What this run has chosen on rank 0: candidates of kernels, algorithms of library calls, and the
-  // overlap. --export writes it.
+  // What --export writes: the candidates of kernels, the algorithms of library calls, and the
+  // overlap. Rank 0 has those of all ranks.
   Choices choices;
   std::vector<std::string> output_names;
   std::vector<Gathered> outputs;

@@ -124,8 +124,8 @@ void addChoices(CLI::App& command, Options& o) {
                    "with --choices: a kernel without a choice is an error; so is a missing choice "
                    "for a library call or for the overlap, if the file has choices of this kind");
   command.add_option("--export", o.export_file,
-                     "write the choices of this run into this text file: candidates of kernels, "
-                     "algorithms of library calls, and the overlap");
+                     "with --tune=auto or full: write the choices of this run into this text file: "
+                     "candidates of kernels, algorithms of library calls, and the overlap");
 }
 
 Choices givenChoices(const Options& options) {
@@ -135,8 +135,22 @@ Choices givenChoices(const Options& options) {
                     "--choices-only: it contradicts --tune {}", options.tune);
   HEDDLE_USER_CHECK(options.tune == "off" || options.device != "null",
                     "--tune: the null device runs no kernels");
+  HEDDLE_USER_CHECK(options.export_file.empty() || options.tune != "off",
+                    "--export: it needs --tune=auto or --tune=full");
   return options.choices.empty() ? Choices() : readChoices(options.choices);
 }
+
+namespace {
+
+// Adds the algorithms of library calls in `given` to `choices`.
+Choices withAlgorithms(Choices choices, const Choices& given) {
+  for (const auto& [key, choice] : given) {
+    if (choice.starts_with(host::kAlgorithm)) choices.emplace(key, choice);
+  }
+  return choices;
+}
+
+}  // namespace
 
 Choices choicesForRun(const Rank& rank, const host::Program& program, const SizeBindings& sizes,
                       const Choices& given, const Options& options, codegen::ImageCache& images) {
@@ -157,10 +171,10 @@ Choices choicesForRun(const Rank& rank, const host::Program& program, const Size
     rank.world->exchange(encodeChoices(mine));
     Choices choices;
     for (const auto& [key, parameters] : mine) choices[key] = parameters;
-    return choices;
+    return withAlgorithms(std::move(choices), given);
   }
   tuning.agreed = decodeChoices(rank.world->exchange("").at(0));
-  return tuning.agreed.empty() ? Choices() : choicesOf(tuned());
+  return withAlgorithms(tuning.agreed.empty() ? Choices() : choicesOf(tuned()), given);
 }
 
 namespace {

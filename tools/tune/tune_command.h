@@ -17,7 +17,7 @@ namespace heddle::tools {
 void addTune(CLI::App& app, Options& options);
 int tuneCommand(const Options& options);
 
-// Adds --tune, --choices and --choices-only.
+// Adds --tune, --choices, --choices-only and --export.
 void addChoices(CLI::App& command, Options& options);
 // Returns the choices in the file of --choices, or no choices without --choices. Throws UserError
 // if the options of addChoices() contradict each other or the device, or if the file cannot be read
@@ -31,7 +31,8 @@ Choices givenChoices(const Options& options);
 // rank with another device than rank 0 then tunes again, but chooses only among candidates whose
 // results are bitwise equal to the results of the choices from rank 0. With --tune=auto, the
 // choices in `given` count as stored choices. All ranks must call this function. If --tune is not
-// off, the function communicates once.
+// off, the function communicates once. The result also has the algorithms of library calls in
+// `given`.
 Choices choicesForRun(const Rank& rank, const host::Program& program, const SizeBindings& sizes,
                       const Choices& given, const Options& options, codegen::ImageCache& images);
 

@@ -67,6 +67,7 @@ class Runs : public CandidateTimer {
         candidates_(candidates),
         inputs_(inputs),
         images_(images),
+        given_(options.given),
         executables_(candidates.size()) {
     parts_.monitor = rank.monitor;
     parts_.communicators = std::make_shared<host::Communicators>();
@@ -90,6 +91,7 @@ class Runs : public CandidateTimer {
   void create(size_t candidate) {
     host::ExecutableOptions options;
     options.verify = false;  // overlapCandidates() has verified the program
+    options.kernel_choices = given_;
     const host::Context context{rank_.device, rank_.world, &images_, {}};
     executables_[candidate].emplace(parts_.make(candidates_[candidate].program, context, options));
   }
@@ -109,6 +111,7 @@ class Runs : public CandidateTimer {
   const std::vector<OverlapCandidate>& candidates_;
   const Inputs& inputs_;
   codegen::ImageCache& images_;
+  const Choices& given_;
   decltype(OverlapOptions::at_line) at_line_;
   host::ExecutableParts parts_;  // all candidates share communicators
   std::vector<std::optional<host::Executable>> executables_;

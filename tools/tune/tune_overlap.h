@@ -40,7 +40,8 @@ struct OverlapChoice {
   // Per candidate; empty if nothing was measured.
   std::vector<CandidateResult> results;
   // On rank 0, if nothing was measured: what decided. "given": OverlapOptions::given. "stored": the
-  // folder of compiled kernels. "first candidate": neither has a choice.
+  // folder of compiled kernels. "first candidate": nothing is given, and OverlapOptions::measures
+  // is false.
   std::string origin;
 };
 
@@ -59,11 +60,11 @@ struct OverlapOptions {
   std::function<std::unique_ptr<CandidateTimer>()> makeTimer = {};
 };
 
-// Returns the candidate that all ranks of the job must use. OverlapOptions::given decides first. If
-// the folder of compiled kernels has a choice for the key, returns this choice. Otherwise measures
-// complete runs: the ranks begin each run together, and its time is that of the slowest rank. Rank
-// 0 decides and stores the choice. All ranks must call this function, with equal candidates and
-// options. It communicates, also if nothing is measured.
+// Returns the candidate that all ranks of the job must use. OverlapOptions::given decides first,
+// then given_only and measures. If the folder of compiled kernels has a choice for the key, returns
+// this choice. Otherwise measures complete runs: the ranks begin each run together, and its time is
+// that of the slowest rank. Rank 0 decides and stores the choice. All ranks must call this
+// function, with equal candidates and options. It communicates, also if nothing is measured.
 OverlapChoice chooseOverlap(const Rank& rank, const std::vector<OverlapCandidate>& candidates,
                             const Inputs& inputs, codegen::ImageCache& images,
                             const OverlapOptions& options);

@@ -17,10 +17,10 @@ int64_t spanBytes(const TensorDesc& desc);
 // width]. A row consists of the scores of one query, that is, of one token of q.
 class AttentionGraph {
  public:
-  // These functions list and choose the ways in which cuDNN computes the graph. See Graph.
+  // These functions list and choose engine configurations. See Graph.
   std::vector<std::string> proposals(cudnnHandle_t handle) { return graph_.proposals(handle); }
   void plan(cudnnHandle_t handle, const std::string& choice) { graph_.plan(handle, choice); }
-  const std::string& planName() const { return graph_.planName(); }
+  const std::string& engine() const { return graph_.engine(); }
   int64_t workspaceBytes() const { return graph_.workspaceBytes(); }
   // Returns the number of rows, over all batches and heads.
   int64_t rowCount() const { return row_sizes_[0] * row_sizes_[1] * row_sizes_[2]; }

@@ -18,9 +18,9 @@ std::string textOf(const TensorDesc& desc) {
 }
 
 std::string questionFor(std::string_view direction, bool causal,
-                        std::initializer_list<const TensorDesc*> tensors) {
+                        const std::vector<TensorDesc>& tensors) {
   std::string text = fmt::format("{} {}", direction, causal ? "causal" : "full");
-  for (const TensorDesc* each : tensors) text += " " + textOf(*each);
+  for (const TensorDesc& each : tensors) text += " " + textOf(each);
   return text;
 }
 
@@ -40,14 +40,20 @@ TensorDesc readDesc(std::istream& in) {
 
 }  // namespace
 
+std::vector<TensorDesc> operandsOf(const AttentionSpec& spec) {
+  return {spec.q, spec.k, spec.v, spec.o};
+}
+
+std::vector<TensorDesc> operandsOf(const AttentionBackwardSpec& spec) {
+  return {spec.grad, spec.q, spec.k, spec.v, spec.o.value(), spec.dq, spec.dk, spec.dv};
+}
+
 std::string questionOf(const AttentionSpec& spec) {
-  return questionFor("attention", spec.causal, {&spec.q, &spec.k, &spec.v, &spec.o});
+  return questionFor("attention", spec.causal, operandsOf(spec));
 }
 
 std::string questionOf(const AttentionBackwardSpec& spec) {
-  return questionFor(
-      "attention_backward", spec.causal,
-      {&spec.grad, &spec.q, &spec.k, &spec.v, &spec.o.value(), &spec.dq, &spec.dk, &spec.dv});
+  return questionFor("attention_backward", spec.causal, operandsOf(spec));
 }
 
 AttentionCallSpec parseQuestion(const std::string& question) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "host/device/attention.h"
 
@@ -8,8 +9,13 @@ namespace heddle::host::cudnn {
 
 // A question (AlgorithmChoices in host/device/device.h) describes one graph of an attention as a
 // line of text: its direction, the mask, and the dtype, sizes and strides of each tensor. The scale
-// is not part of it, because cuDNN gets it when the graph runs. The answer is the name of a
-// proposal (Graph::proposals()).
+// is not part of it, because cuDNN gets it when the graph runs. The answer is an engine
+// configuration of cuDNN (Graph::proposals()).
+
+// Return the tensors of the graph except the log-sums, in the order of the members of the spec.
+// Require AttentionBackwardSpec::o.
+std::vector<TensorDesc> operandsOf(const AttentionSpec& spec);
+std::vector<TensorDesc> operandsOf(const AttentionBackwardSpec& spec);
 
 // Returns the question for the forward graph.
 std::string questionOf(const AttentionSpec& spec);

@@ -9,8 +9,7 @@
 namespace heddle::host::cudnn {
 
 // These functions implement the members of CudnnModule (host/device/attention.h). Thread-safe. All
-// prepared attentions of a device share one cuDNN handle. The first one creates the handle, and the
-// last one destroys it.
+// prepared attentions of a device share one cuDNN handle.
 std::set<std::string> questions(const AttentionSpec& spec);
 std::set<std::string> backwardQuestions(const AttentionBackwardSpec& spec);
 std::shared_ptr<const PreparedAttention> prepareAttention(const AttentionSpec& spec, int device,

@@ -61,10 +61,20 @@ bool isDeterministic(Handle engine) {
       cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
                                CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &count, notes),
       "the numerical notes of an engine");
-  return std::find(notes, notes + count, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) == notes + count;
+  const auto* const end = notes + std::min<int64_t>(count, CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
+  return std::find<const cudnnBackendNumericalNote_t*>(
+             notes, end, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) == end;
 }
 
-std::string nameOf(Handle engine, const std::vector<Handle>& knobs) {
+std::string nameOf(Handle configuration, Handle engine) {
+  std::vector<Descriptor> owners;
+  std::vector<Handle> knobs;
+  for (size_t i = 0; i < kMostKnobs; ++i) {
+    owners.push_back(makeDescriptor(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR));
+    knobs.push_back(owners.back().get());
+  }
+  knobs.resize(static_cast<size_t>(getParts(configuration, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, knobs,
+                                            "the knobs of a proposal")));
   int64_t index = 0;
   get(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, index, "the index of an engine");
   std::vector<std::string> texts;
@@ -195,16 +205,13 @@ std::vector<Graph::Proposal> Graph::propose(cudnnHandle_t handle) {
   for (Handle& each : configurations) each = make(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
   const int64_t count =
       getParts(heuristic, CUDNN_ATTR_ENGINEHEUR_RESULTS, configurations, "the proposals");
+  configurations.resize(static_cast<size_t>(count));
   std::vector<Proposal> proposals;
-  for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
-    std::vector<Handle> engine{make(CUDNN_BACKEND_ENGINE_DESCRIPTOR)};
-    getParts(configurations[i], CUDNN_ATTR_ENGINECFG_ENGINE, engine, "the engine of a proposal");
-    if (!isDeterministic(engine[0])) continue;
-    std::vector<Handle> knobs(kMostKnobs);
-    for (Handle& each : knobs) each = make(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
-    knobs.resize(static_cast<size_t>(getParts(configurations[i], CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
-                                              knobs, "the knobs of a proposal")));
-    proposals.push_back({configurations[i], nameOf(engine[0], knobs)});
+  for (const Handle each : configurations) {
+    const Descriptor engine = makeDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+    std::vector<Handle> engines{engine.get()};
+    getParts(each, CUDNN_ATTR_ENGINECFG_ENGINE, engines, "the engine of a proposal");
+    if (isDeterministic(engine.get())) proposals.push_back({each, nameOf(each, engine.get())});
   }
   return proposals;
 }
@@ -230,10 +237,11 @@ void Graph::plan(cudnnHandle_t handle, const std::string& choice) {
     status = cudnnBackendFinalize(plan);
     if (status != CUDNN_STATUS_SUCCESS) continue;
     plan_ = plan;
-    plan_name_ = each.name;
+    engine_ = each.name;
     break;
   }
-  if (plan_ == nullptr) check(status, fmt::format("no plan among {} proposals", proposals.size()));
+  if (plan_ == nullptr)
+    check(status, fmt::format("no plan among {} deterministic proposals", proposals.size()));
   get(plan_, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, workspace_bytes_,
       "the workspace of the plan");
 }

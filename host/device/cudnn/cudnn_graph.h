@@ -28,9 +28,8 @@ void setAttributes(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeNam
 // A graph of operations on tensors with four axes. cuDNN compiles it to one or a few kernels.
 //
 // Use:       add tensors and operations, call proposals() or plan() once, then execute().
-// Threads:   only one thread at a time may use the graph. A thread that passes the handle must
-// first
-//            lock its mutex (SharedHandle::mutex).
+// Threads:   only one thread at a time may use the graph. A thread that passes the handle must have
+//            locked its mutex (SharedHandle::mutex).
 class Graph {
  public:
   using Sizes = std::vector<int64_t>;
@@ -61,18 +60,17 @@ class Graph {
   // result is the transposed operand.
   void reshape(Tensor operand, Tensor result);
 
-  // Returns the names of the ways in which cuDNN can compute the graph, as its heuristic proposes
-  // them: at most 8, in the order of expected speed. A name is a line such as
-  // "engine=2 knobs=24:7". Leaves out ways that are not deterministic, because equal operands must
-  // give equal bits. A proposal may still turn out to be unsupported. Do not add anything to the
-  // graph after this call.
+  // Returns the engine configurations that cuDNN's heuristic proposes for the graph: at most 8, in
+  // the order of expected speed, as lines such as "engine=2 knobs=24:7". Leaves out engines that
+  // are not deterministic, because equal operands must give equal bits. cuDNN may be unable to
+  // build a proposal. Do not add anything to the graph after this call.
   std::vector<std::string> proposals(cudnnHandle_t handle);
-  // Builds an execution plan for the proposal with the name `choice`. If cuDNN does not propose it
-  // or cannot build it, builds a plan for the first proposal for which this is possible. Throws
+  // Builds an execution plan for the engine configuration `choice`. If cuDNN does not propose it or
+  // cannot build it, builds a plan for the first proposal for which this is possible. Throws
   // UserError if there is none. Do not add anything to the graph after this call.
   void plan(cudnnHandle_t handle, const std::string& choice);
-  // Returns the name of the proposal for which plan() has built a plan.
-  const std::string& planName() const { return plan_name_; }
+  // Returns the engine configuration for which plan() has built a plan.
+  const std::string& engine() const { return engine_; }
   int64_t workspaceBytes() const { return workspace_bytes_; }
 
   // The memory of one tensor or number.
@@ -98,7 +96,7 @@ class Graph {
   std::vector<Descriptor> descriptors_;
   std::vector<cudnnBackendDescriptor_t> ops_;
   cudnnBackendDescriptor_t plan_ = nullptr;
-  std::string plan_name_;
+  std::string engine_;
   int64_t workspace_bytes_ = 0;
   int64_t ids_ = 0;
 };

@@ -15,11 +15,11 @@ SharedHandle::~SharedHandle() { cudnnDestroy(handle); }
 
 std::shared_ptr<SharedHandle> handleOf(int device) {
   static std::mutex mutex;
-  static std::map<int, std::weak_ptr<SharedHandle>> handles;
+  // Not destroyed when the process ends, because CUDA may end first.
+  static auto* const handles = new std::map<int, std::shared_ptr<SharedHandle>>;
   const std::lock_guard lock(mutex);
-  std::weak_ptr<SharedHandle>& known = handles[device];
-  std::shared_ptr<SharedHandle> handle = known.lock();
-  if (handle == nullptr) known = handle = std::make_shared<SharedHandle>(device);
+  std::shared_ptr<SharedHandle>& handle = (*handles)[device];
+  if (handle == nullptr) handle = std::make_shared<SharedHandle>(device);
   return handle;
 }
 

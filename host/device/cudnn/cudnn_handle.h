@@ -20,8 +20,9 @@ struct SharedHandle {
   std::mutex mutex;
 };
 
-// Returns the handle of a device, and creates the handle if it does not exist. The handle is
-// destroyed with the last copy of the returned pointer. Thread-safe.
+// Returns the handle of a device, and creates the handle if it does not exist. The handle is never
+// destroyed: cudnnDestroy() would wait for the GPU, which CUDA forbids while a graph is captured.
+// Thread-safe.
 std::shared_ptr<SharedHandle> handleOf(int device);
 
 }  // namespace heddle::host::cudnn

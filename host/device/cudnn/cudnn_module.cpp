@@ -1,4 +1,4 @@
-#include "host/device/cudnn/choose_plan.h"
+#include "host/device/cudnn/choose_engine.h"
 #include "host/device/cudnn/cudnn_attention.h"
 #include "host/device/cudnn/cudnn_check.h"
 
@@ -9,7 +9,7 @@ int64_t version() { return static_cast<int64_t>(cudnnGetVersion()); }
 
 std::string choose(const std::string& question, int device, Stream stream,
                    const std::string& given) {
-  return choosePlan(question, device, static_cast<cudaStream_t>(stream), given);
+  return chooseEngine(question, device, static_cast<cudaStream_t>(stream), given);
 }
 
 constexpr CudnnModule kModule = {version, questions,        backwardQuestions,

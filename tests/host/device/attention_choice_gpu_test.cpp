@@ -1,4 +1,4 @@
-// Tests which plan of cuDNN an attention uses: a measured one, or one that the user gives.
+// Tests which engine configuration of cuDNN an attention uses: a measured one, or a given one.
 #include <cstdlib>
 
 #include "host/compile_stages.h"
@@ -20,13 +20,14 @@ AttentionSpec specOf(const AttentionShape& x) {
   return {q, q, v, q, {}, true, 0.125F};
 }
 
-TEST_F(AttentionChoiceGpu, PlanIsChosenOnce) {
+TEST_F(AttentionChoiceGpu, EngineIsChosenOnce) {
   std::string why;
   const CudnnModule& module = *findCudnnModule(why);
   const std::set<std::string> questions = module.questions(specOf(kShape));
   ASSERT_EQ(questions.size(), 1u);
   EXPECT_TRUE(isAttentionQuestion(*questions.begin()));
   const std::string choice = module.choose(*questions.begin(), 0, stream_, "");
+  EXPECT_TRUE(choice.starts_with("engine=")) << choice;
   EXPECT_EQ(module.choose(*questions.begin(), 0, stream_, ""), choice);
   EXPECT_EQ(module.choose(*questions.begin(), 0, stream_, choice), choice);
   EXPECT_EQ(module.choose(*questions.begin(), 0, stream_, "engine=999 knobs="), choice);
@@ -52,8 +53,8 @@ TEST_F(AttentionChoiceGpu, BackwardWithoutTheForwardAsksAboutBothGraphs) {
 }
 
 // cuDNN has the engines 1 and 2 for attention. The knobs are those of one version of cuDNN. Another
-// version may refuse the plan, and then measures.
-TEST_F(AttentionChoiceGpu, GivenPlansComputeTheAttention) {
+// version may refuse them; heddle then measures.
+TEST_F(AttentionChoiceGpu, GivenEnginesComputeTheAttention) {
   const Fusion fusion = parseFusion(
       "heddle 1\nfusion f(%q: bf16[b, h, t, e], %k: bf16[b, h, t, e], %v: bf16[b, h, t, e]) {\n"
       "  %y = scaled_dot_product_attention(%q, %k, %v, causal=true)\n  return %y\n}\n");
@@ -77,7 +78,9 @@ TEST_F(AttentionChoiceGpu, GivenPlansComputeTheAttention) {
     const Outputs outputs = executable.run(inputs);
     outputs.wait();
     expectAttention(kShape, true, q, k, v, fetch(std::get<Tensor>(outputs[0])), plan);
-    EXPECT_EQ(executable.algorithmChoices().size(), 1u);
+    const auto used = executable.algorithmChoices();
+    ASSERT_EQ(used.size(), 1u);
+    EXPECT_TRUE(used.begin()->second.starts_with("algorithm engine=")) << used.begin()->second;
   }
 }
 

@@ -89,6 +89,15 @@ TEST_F(TuneCommand, ExportedChoicesServeRunsWithoutTiming) {
   EXPECT_EQ(run(run_ + " --choices-only --choices " + other).code, 0);
 }
 
+TEST_F(TuneCommand, RunsExportTheChoicesOfTheirKernels) {
+  EXPECT_EQ(run(run_ + " --tune full --export " + choices()).code, 0);
+  EXPECT_EQ(run(run_ + " --choices-only --choices " + choices()).code, 0);
+  const CliResult off = run(run_ + " --export " + choices());
+  EXPECT_EQ(off.code, 2);
+  EXPECT_NE(off.text.find("--export: it needs --tune=auto or --tune=full"), std::string::npos)
+      << off.text;
+}
+
 TEST_F(TuneCommand, ChoicesAreStoredUntilTheFilesAreDamaged) {
   EXPECT_EQ(count(run(tune_).text, "choice was stored"), 0);
   EXPECT_EQ(count(run(tune_).text, "choice was stored"), 1);

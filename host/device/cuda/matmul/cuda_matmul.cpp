@@ -55,9 +55,10 @@ std::set<std::string> CudaMatmul::questions(const MatmulSpec& spec) const {
 }
 
 // Returns `given`, or else the stored choice, if cuBLASLt accepts it for this problem. Otherwise
-// measures the candidates, stores the fastest one and returns it. Returns "" if there are no
-// candidates. While a CUDA graph is captured from the stream, the function cannot measure, and
-// returns "" if there is no usable choice.
+// measures the candidates, stores the fastest one and returns it. Returns kOwn if cuBLASLt has no
+// algorithm: prepare() then uses heddle's own kernel, or reports the error. While a CUDA graph is
+// captured from the stream, the function cannot measure, and returns "" if there is no usable
+// choice.
 std::string CudaMatmul::choose(const std::string& question, cudaStream_t stream,
                                const std::string& given) {
   const MatmulProblem problem = parseProblem(question);
@@ -74,7 +75,7 @@ std::string CudaMatmul::choose(const std::string& question, cudaStream_t stream,
   if (capturing) return {};
   const std::vector<LtMatmul::Algorithm> algorithms =
       matmul.candidates(kCandidates, kWorkspaceBytes);
-  if (algorithms.empty()) return {};  // prepare() reports the error
+  if (algorithms.empty()) return kOwn;
   const comm::TimingStream timing(stream);
   const auto own = own_competes ? prepareOwn(specOf(problem)) : nullptr;
   const size_t fastest =
@@ -91,7 +92,7 @@ void CudaMatmul::load(const std::string& question, const LtMatmul& matmul,
                       cudaStream_t stream) {
   {
     std::lock_guard lock(loaded_mutex_);
-    if (!loaded_.insert(question).second) return;
+    if (!loaded_.insert(question + " " + LtMatmul::text(algorithm)).second) return;
   }
   const comm::TimingStream own(stream);
   AlgorithmTimer::load(matmul, problem, algorithm, own.get());

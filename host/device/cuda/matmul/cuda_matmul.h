@@ -39,13 +39,12 @@ namespace heddle::host {
 // matrix product. choose() answers one question: it measures the first kCandidates algorithms that
 // the heuristic of cuBLASLt proposes, and stores the fastest one in memory and on disk. If the
 // problem is small (kMostOwnProducts), heddle's own kernel takes part in the measurement; kOwn
-// stands for it. prepare() uses the own kernel only if the matrix product is one call. A later call
-// for the same question, GPU model and cuBLASLt version returns the stored choice, if cuBLASLt
-// accepts it. For a large matrix product, the measurement takes about half a second
-// (host/device/timed_choice.h).
-// - If the environment variable HEDDLE_LIBRARY_TIMING is 0, questions() returns an empty set, so
-// the
-//   caller does not call choose().
+// stands for it. prepare() uses the own kernel only if all calls have equal parameters, so that the
+// matrix product has one question. A later call for the same question, GPU model and cuBLASLt
+// version returns the stored choice, if cuBLASLt accepts it. For a large matrix product, the
+// measurement takes about half a second (host/device/timed_choice.h).
+// - If the environment variable HEDDLE_LIBRARY_TIMING is 0, questions() returns an empty set, and
+//   the caller does not call choose().
 // - While a CUDA graph is captured from the stream, choose() does not measure: it returns the
 //   stored choice, or "" if there is none.
 // - If the caller passes no choice to prepare(), or a choice that cuBLASLt does not accept,
@@ -90,15 +89,15 @@ class CudaMatmul {
   cublasLtHandle_t handle_ = nullptr;
   StridedCopy copy_;
   FallbackMatmulKernels own_;
-  // Launches the algorithm if this is the first call for the question, so that CUDA loads its
-  // kernel. Without this, the first launch in a run would load the kernel, and the load would wait
-  // for running work of the GPU.
+  // Launches the algorithm if this is the first call for the question and the algorithm, so that
+  // CUDA loads its kernel. Without this, the first launch in a run would load the kernel, and the
+  // load would wait for running work of the GPU.
   void load(const std::string& question, const LtMatmul& matmul, const MatmulProblem& problem,
             const LtMatmul::Algorithm& algorithm, cudaStream_t stream);
 
   AlgorithmTimer timer_;
   std::mutex loaded_mutex_;
-  std::set<std::string> loaded_;  // questions for which load() was called
+  std::set<std::string> loaded_;  // question + algorithm, for which load() was called
   std::unique_ptr<ChoiceCache> store_;
 };
 

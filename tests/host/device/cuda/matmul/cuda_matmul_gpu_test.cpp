@@ -191,8 +191,7 @@ TEST_F(CudaMatmulGpu, Float8BiasAndReluAreRight) {
   }
 }
 
-// A choice can name heddle's own kernel. The case has a batch and transposed
-// operands.
+// A choice can name heddle's own kernel. The case has a batch and transposed operands.
 TEST_F(CudaMatmulGpu, ChosenOwnKernelIsRight) {
   std::mt19937 random(4);
   for (const DType dtype : {DType::F32, DType::BF16, DType::F64}) {

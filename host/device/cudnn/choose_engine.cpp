@@ -1,4 +1,4 @@
-#include "host/device/cudnn/choose_plan.h"
+#include "host/device/cudnn/choose_engine.h"
 
 #include <algorithm>
 #include <limits>
@@ -66,14 +66,6 @@ void fillRandomly(void* memory, int64_t bytes, DType dtype, cudaStream_t stream)
   HEDDLE_CUDA(cudaStreamSynchronize, stream);  // `values` must outlive the copy
 }
 
-// The operands of a graph, without the log-sums. The first `inputs` tensors are read.
-struct Operands {
-  explicit Operands(const AttentionSpec& spec) : tensors{spec.q, spec.k, spec.v, spec.o} {}
-  explicit Operands(const AttentionBackwardSpec& spec)
-      : tensors{spec.grad, spec.q, spec.k, spec.v, spec.o.value(), spec.dq, spec.dk, spec.dv} {}
-  std::vector<TensorDesc> tensors;
-};
-
 void runGraph(const ForwardGraph& graph, cudnnHandle_t handle, const std::vector<void*>& at,
               void* log_sums, void* workspace) {
   graph.run(handle, {at[0], at[1], at[2], at[3], log_sums}, workspace);
@@ -84,48 +76,56 @@ void runGraph(const BackwardGraph& graph, cudnnHandle_t handle, const std::vecto
   graph.run(handle, {at[0], at[1], at[2], at[3], at[4], log_sums, at[5], at[6], at[7]}, workspace);
 }
 
-// Measures the plans of one graph on operands of its own.
+// Runs and measures the built graphs of one attention on operands of its own. The graphs differ
+// only in their engine configurations.
 template <class Graph>
-class PlanStopwatch : public AlgorithmStopwatch {
+class EngineStopwatch : public AlgorithmStopwatch {
  public:
+  // `fills`: the operands get random values. Otherwise their memory is not initialized.
   template <class Spec>
-  PlanStopwatch(const Spec& spec, const std::vector<std::unique_ptr<Graph>>& graphs,
-                cudnnHandle_t handle, cudaStream_t stream)
+  EngineStopwatch(const Spec& spec, const std::vector<std::unique_ptr<Graph>>& graphs,
+                  cudnnHandle_t handle, cudaStream_t stream, bool fills)
       : graphs_(graphs), handle_(handle), stream_(stream) {
     int64_t workspace_bytes = 0;
     for (const auto& each : graphs) {
       workspace_bytes = std::max(workspace_bytes, each->workspaceBytes());
     }
-    for (const TensorDesc& desc : Operands(spec).tensors) {
-      const int64_t bytes = spanBytes(desc);
-      void* const memory = allocate(bytes);
-      if (memory != nullptr) fillRandomly(memory, bytes, desc.dtype, stream);
-      at_.push_back(memory);
-    }
+    const std::vector<TensorDesc> operands = operandsOf(spec);
+    for (const TensorDesc& desc : operands) at_.push_back(allocate(spanBytes(desc)));
     const int64_t log_bytes = graphs[0]->rowCount() * static_cast<int64_t>(sizeof(float));
     log_sums_ = allocate(log_bytes);
     workspace_ = allocate(workspace_bytes);
-    if (failed_) return;
+    if (failed_ || !fills) return;
+    for (size_t i = 0; i < operands.size(); ++i) {
+      fillRandomly(at_[i], spanBytes(operands[i]), operands[i].dtype, stream);
+    }
     constexpr int kByte = 0x41;  // four such bytes are 12.08, a plausible log-sum
     HEDDLE_CUDA(cudaMemsetAsync, log_sums_, kByte, static_cast<size_t>(log_bytes), stream);
   }
+  // Returns whether there was not enough memory. Do not call the functions below then.
   bool failed() const { return failed_; }
 
+  // Runs graph 0 once and waits for it, so that CUDA loads its kernels.
+  void load() {
+    run(0);
+    HEDDLE_CUDA(cudaStreamSynchronize, stream_);
+  }
   // The first run loads the kernels, so only the second one is measured.
-  double first(size_t plan) override {
+  double first(size_t graph) override {
     try {
-      run(plan);
-      return events_.time(stream_, [&] { run(plan); });
+      run(graph);
+      return events_.time(stream_, [&] { run(graph); });
     } catch (const UserError& error) {
       if (error.code() == ErrorCode::DeviceLost) throw;
       return std::numeric_limits<double>::infinity();
     }
   }
-  double mean(size_t plan, int runs) override {
-    run(plan);
-    return events_.time(stream_, [&] {
-      for (int i = 0; i < runs; ++i) run(plan);
-    }) / runs;
+  double mean(size_t graph, int runs) override {
+    run(graph);
+    const double ms = events_.time(stream_, [&] {
+      for (int i = 0; i < runs; ++i) run(graph);
+    });
+    return ms / runs;
   }
 
  private:
@@ -134,7 +134,7 @@ class PlanStopwatch : public AlgorithmStopwatch {
     failed_ = failed_ || memory_.back()->failed();
     return memory_.back()->get();
   }
-  void run(size_t plan) { runGraph(*graphs_[plan], handle_, at_, log_sums_, workspace_); }
+  void run(size_t graph) { runGraph(*graphs_[graph], handle_, at_, log_sums_, workspace_); }
 
   const std::vector<std::unique_ptr<Graph>>& graphs_;
   cudnnHandle_t handle_;
@@ -147,48 +147,54 @@ class PlanStopwatch : public AlgorithmStopwatch {
   EventPair events_;
 };
 
-// Builds plans for the proposals with these names. Leaves out those that cuDNN cannot build.
+// Builds one graph per engine configuration. Leaves out configurations that cuDNN cannot build.
 template <class Graph, class Spec>
-std::vector<std::unique_ptr<Graph>> plansOf(const Spec& spec, const std::vector<std::string>& names,
-                                            cudnnHandle_t handle) {
+std::vector<std::unique_ptr<Graph>> graphsWith(const std::vector<std::string>& engines,
+                                               const Spec& spec, cudnnHandle_t handle) {
   std::vector<std::unique_ptr<Graph>> graphs;
-  for (const std::string& name : names) {
+  for (const std::string& engine : engines) {
     auto graph = std::make_unique<Graph>(spec);
-    graph->plan(handle, name);
-    if (graph->planName() == name) graphs.push_back(std::move(graph));
+    try {
+      graph->plan(handle, engine);
+    } catch (const UserError&) {
+      return {};  // cuDNN can build no configuration at all
+    }
+    if (graph->engine() == engine) graphs.push_back(std::move(graph));
   }
   return graphs;
 }
 
-// The functions below lock the handle and use it on `stream`.
+// Locks the handle, and uses it on `stream`.
 template <class Graph>
-class PlanChoice {
+class EngineChoice {
  public:
-  PlanChoice(SharedHandle& handle, cudaStream_t stream)
+  EngineChoice(SharedHandle& handle, cudaStream_t stream)
       : lock_(handle.mutex), handle_(handle.handle), stream_(stream) {
     check(cudnnSetStream(handle_, stream), "cudnnSetStream");
   }
 
-  // Returns whether cuDNN can build this plan. If it can, runs the plan once, so that CUDA loads
-  // its kernels. The run is left out if there is not enough memory.
+  // Returns whether cuDNN can build this configuration. If it can, runs the graph once, so that
+  // CUDA loads its kernels. The run is left out if there is not enough memory.
   template <class Spec>
-  bool load(const Spec& spec, const std::string& name) const {
-    const auto graphs = plansOf<Graph>(spec, {name}, handle_);
+  bool load(const Spec& spec, const std::string& engine) const {
+    const auto graphs = graphsWith<Graph>({engine}, spec, handle_);
     if (graphs.empty()) return false;
-    PlanStopwatch<Graph> stopwatch(spec, graphs, handle_, stream_);
-    if (!stopwatch.failed()) stopwatch.first(0);
+    EngineStopwatch<Graph> stopwatch(spec, graphs, handle_, stream_, false);
+    if (!stopwatch.failed()) stopwatch.load();
     return true;
   }
 
-  // Returns the name of the fastest plan, or "" if there are fewer than two plans or not enough
-  // memory.
+  // Returns the fastest configuration, or "" if cuDNN can build none. If there is not enough memory
+  // to measure, returns the first one that cuDNN can build.
   template <class Spec>
   std::string fastest(const Spec& spec) const {
-    const auto graphs = plansOf<Graph>(spec, Graph(spec).proposals(handle_), handle_);
-    if (graphs.size() < 2) return {};
-    PlanStopwatch<Graph> stopwatch(spec, graphs, handle_, stream_);
-    if (stopwatch.failed()) return {};
-    return graphs[fastestAlgorithm(graphs.size(), stopwatch)]->planName();
+    const auto graphs = graphsWith<Graph>(Graph(spec).proposals(handle_), spec, handle_);
+    if (graphs.empty()) return {};
+    EngineStopwatch<Graph> stopwatch(spec, graphs, handle_, stream_, graphs.size() > 1);
+    if (stopwatch.failed()) return graphs[0]->engine();
+    if (graphs.size() == 1) stopwatch.load();
+    // No final: the configurations differ by much, and a job may use many numbers of tokens.
+    return graphs[fastestAlgorithm(graphs.size(), stopwatch, true)]->engine();
   }
 
  private:
@@ -197,7 +203,7 @@ class PlanChoice {
   cudaStream_t stream_;
 };
 
-// The answers that choosePlan() has given in this process, and whose kernels CUDA has loaded.
+// The answers that chooseEngine() has given in this process. CUDA has loaded their kernels.
 class LoadedAnswers {
  public:
   bool contains(int device, const std::string& question, const std::string& answer) const {
@@ -219,18 +225,18 @@ std::string answer(const Spec& spec, const std::string& question, const std::str
                    int device, cudaStream_t stream) {
   static LoadedAnswers loaded;
   ChoiceCache& choices = choicesOf(device);
-  const bool capturing = comm::isCapturing(stream);
-  const comm::TimingStream timing(stream);
-  const std::shared_ptr<SharedHandle> handle = handleOf(device);
-  for (const std::string& known : {given, choices.find(question).value_or("")}) {
+  const std::string stored = choices.find(question).value_or("");
+  if (comm::isCapturing(stream)) return given.empty() ? stored : given;
+  for (const std::string& known : {given, stored}) {
+    if (!known.empty() && loaded.contains(device, question, known)) return known;
     if (known.empty()) continue;
-    if (capturing || loaded.contains(device, question, known)) return known;
-    if (!PlanChoice<Graph>(*handle, timing.get()).load(spec, known)) continue;
+    const comm::TimingStream own(stream);
+    if (!EngineChoice<Graph>(*handleOf(device), own.get()).load(spec, known)) continue;
     loaded.add(device, question, known);
     return known;
   }
-  if (capturing) return {};
-  std::string fastest = PlanChoice<Graph>(*handle, timing.get()).fastest(spec);
+  const comm::TimingStream own(stream);
+  std::string fastest = EngineChoice<Graph>(*handleOf(device), own.get()).fastest(spec);
   if (fastest.empty()) return {};
   choices.put(question, fastest);
   loaded.add(device, question, fastest);
@@ -239,8 +245,8 @@ std::string answer(const Spec& spec, const std::string& question, const std::str
 
 }  // namespace
 
-std::string choosePlan(const std::string& question, int device, cudaStream_t stream,
-                       const std::string& given) {
+std::string chooseEngine(const std::string& question, int device, cudaStream_t stream,
+                         const std::string& given) {
   const CurrentDevice current(device);
   const AttentionCallSpec spec = parseQuestion(question);
   const auto* const backward = std::get_if<AttentionBackwardSpec>(&spec);
