@@ -185,13 +185,14 @@ class EngineChoice {
   }
 
   // Returns the fastest configuration, or "" if cuDNN can build none. If there is not enough memory
-  // to measure, returns the first one that cuDNN can build.
+  // to measure, returns the first one that cuDNN can build, and sets `is_final` to false.
   template <class Spec>
-  std::string fastest(const Spec& spec) const {
+  std::string fastest(const Spec& spec, bool& is_final) const {
     const auto graphs = graphsWith<Graph>(Graph(spec).proposals(handle_), spec, handle_);
     if (graphs.empty()) return {};
     EngineStopwatch<Graph> stopwatch(spec, graphs, handle_, stream_, graphs.size() > 1);
-    if (stopwatch.failed()) return graphs[0]->engine();
+    is_final = !stopwatch.failed();
+    if (!is_final) return graphs[0]->engine();
     if (graphs.size() == 1) stopwatch.load();
     // No final: the configurations differ by much, and a job may use many numbers of tokens.
     return graphs[fastestAlgorithm(graphs.size(), stopwatch, true)]->engine();
@@ -236,8 +237,9 @@ std::string answer(const Spec& spec, const std::string& question, const std::str
     return known;
   }
   const comm::TimingStream own(stream);
-  std::string fastest = EngineChoice<Graph>(*handleOf(device), own.get()).fastest(spec);
-  if (fastest.empty()) return {};
+  bool is_final = false;
+  std::string fastest = EngineChoice<Graph>(*handleOf(device), own.get()).fastest(spec, is_final);
+  if (!is_final) return fastest;
   choices.put(question, fastest);
   loaded.add(device, question, fastest);
   return fastest;

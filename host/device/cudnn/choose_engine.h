@@ -19,7 +19,8 @@ namespace heddle::host::cudnn {
 // kernels.
 //
 // Memory:  the function allocates all operands and the largest workspace, and frees them. If there
-//          is not enough memory, it measures and runs nothing, and returns the first configuration.
+//          is not enough memory, it measures, runs and stores nothing, and returns the first
+//          configuration.
 // Capture: while a CUDA graph is being captured from the stream, the function neither measures nor
 //          asks cuDNN. It returns `given`, or else the stored answer, or "".
 // Errors:  throws UserError if a call of CUDA fails.
