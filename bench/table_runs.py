@@ -6,8 +6,9 @@
 NOTES = {
     "block-nvidia-h200_2026-11-27": {
         "title": "a transformer block",
-        "remarks": "The block has 32 heads of width 128, 16384 features, causal attention and bf16 tensors. A second measurement gave 8.343 ms. The "
-                   "L2 cache is overwritten before each run, as for PyTorch on the same day. The earlier figures of this page are means of runs without pauses, in which the GPU lowers its clock.",
+        "remarks": "The block has 32 heads of width 128, 16384 features, causal attention and bf16 tensors. A second "
+                   "measurement gave 8.343 ms. The L2 cache is overwritten before each run, as for PyTorch on the same "
+                   "day. How PyTorch's 8.83 ms of 2026-11-22 were measured is not recorded.",
     },
     "peers-block-nvidia-h200_2026-11-27": {
         "title": "a transformer block in PyTorch",

@@ -96,13 +96,14 @@ struct ExecutableOptions {
   //         nothing.
   bool check_numerics = false;
   // Maps keys of kernels to the parameters of candidates in text form, and keys of library calls to
-  // algorithms, as `heddle run --export` writes them. A candidate is one of several ways to compute
-  // a kernel. The entries have no effect on kernels for which the program names a candidate
-  // (Kernel::candidate). Any other kernel without a usable entry uses its first candidate, or is an
-  // error if `choices_only` is true; so is a library call without one, if there are entries for
-  // library calls. If there are choices, each new plan creates all candidates of
-  // each kernel, which takes milliseconds. In a job, all ranks must pass equal choices, because
-  // results of different candidates may differ in the last bits.
+  // algorithms, as `heddle run --tune=auto --export` writes them. A candidate is one of several
+  // ways to compute a kernel. The entries have no effect on kernels for which the program names a
+  // candidate (Kernel::candidate). Any other kernel without a usable entry uses its first
+  // candidate. A library call without a usable entry uses an algorithm that the device measures. If
+  // `choices_only` is true, such a kernel is an error. If there are entries for library calls, such
+  // a call is an error too. With entries, each new plan creates all candidates of each kernel,
+  // which takes milliseconds. In a job, all ranks must pass equal choices, because results of
+  // different candidates may differ in the last bits.
   std::map<std::string, std::string> kernel_choices = {};
   bool choices_only = false;
   CacheLimits caches = {};  // the limit of programs has no effect

@@ -68,8 +68,8 @@ std::optional<std::string> chosenAlgorithm(const std::string& question,
     return found->second.substr(kAlgorithm.size());
   }
   HEDDLE_USER_CHECK(!choices.only,
-                    "a library call has no choice on this device; `heddle run --export` makes one; "
-                    "the call is: {}",
+                    "a library call has no choice on this device; `heddle run --tune=auto "
+                    "--export` makes one; the call is: {}",
                     question);
   return std::nullopt;
 }

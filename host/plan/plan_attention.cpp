@@ -115,7 +115,7 @@ AttentionCallSpec specOf(const CallLibrary& call, const std::vector<Part>& parts
 // the null device, or if no result has elements. The workspace begins with the copies. If several
 // heads of q share a head of k and v, the copies of k and v contain each head several times. The
 // bytes that the call itself needs follow. prepareAttentions() adds them, because their number
-// depends on the plan that the ranks choose.
+// depends on the engine configuration that the ranks choose.
 void PlanBuilder::emitAttention(const CallLibrary& call, const UnrolledStep& step) {
   const auto is_empty = [](const View& out) { return out.desc.numel() == 0; };
   if (target_.device.kind() == DeviceKind::Null) return;
@@ -161,7 +161,7 @@ std::string PlanBuilder::chooseAttention(const std::string& question,
       .choose(question, cudaModule().ordinalOf(target_.device), target_.stream, given);
 }
 
-// Prepares the calls of the plan with the plans of cuDNN that `choices` names.
+// Prepares the calls of the plan with the engine configurations that `choices` names.
 void PlanBuilder::prepareAttentions(const AlgorithmChoices& choices) {
   for (const PlannedAttention& planned : planned_attentions_) {
     namingInstruction(*planned.step, [&] {

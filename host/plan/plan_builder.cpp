@@ -58,8 +58,7 @@ void PlanBuilder::draft() {
   // - Streams, events and pointers come first, because steps depend on them.
   // - storeValues() precedes emitFork(), because all streams read the values that it stores.
   // - finishJumps() comes after all steps, because it needs their indices.
-  // - build() prepares all matrix products and attentions together, and then loads all kernels
-  // together.
+  // - build() prepares all matrix products and attentions together, and then loads all kernels.
   findEventUses();
   bindBuffers();
   bindValues();

@@ -52,8 +52,8 @@ namespace heddle::host {
 class CudaMatmul {
  public:
   static constexpr int kCandidates = 16;
-  // heddle's own kernel is never the fastest way to compute a larger problem: it uses no tensor
-  // cores. The unit is multiplications of two elements.
+  // heddle's own kernel uses no tensor cores, so it takes part only in measurements of small
+  // problems. The unit is multiplications of two elements.
   static constexpr double kMostOwnProducts = 1 << 27;
   static constexpr const char* kOwn = "own";
   static constexpr size_t kWorkspaceBytes = size_t{32} << 20;
