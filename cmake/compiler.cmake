@@ -10,8 +10,8 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g -D_GLIBCXX_ASSERTIONS")
-# With a sanitizer, optimized code takes two to three times as long to compile. Optimized tests
-# would run faster, but this would save less time than the compilation costs.
+# With a sanitizer, optimized code takes two to three times as long to compile. For the library, this
+# pays (cmake/libraries.cmake). For the tests, it would save less time than the compilation costs.
 set(CMAKE_CXX_FLAGS_SANITIZE "-O0 -g1 -D_GLIBCXX_ASSERTIONS")
 
 find_program(CCACHE_PROGRAM ccache)

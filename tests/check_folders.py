@@ -5,6 +5,8 @@ Rules:
  - A file includes project headers of its own folder and of folders that come earlier in
    tests/folder_order.txt. tools, tests, bench and examples come after all of them.
  - comm and codegen do not include each other.
+ - The tests of ir, codegen and comm include neither host nor tools, nor their tests. tests/run_all.sh
+   leaves out these tests if none of their sources has changed.
  - The core includes no header of an optional module, because modules are loaded at run time.
  - Only modules and comm/cuda_call include headers of CUDA, cuDNN, NCCL, MPI and oneDNN.
  - ir includes the C++ standard library, Boost and fmt only. ir/system also includes POSIX headers.
@@ -36,6 +38,8 @@ MODULES = {
 SHARED_HEADERS = {"comm/cuda_call": ("heddle_cuda", "heddle_cudnn", "heddle_nccl")}
 # Test folders whose programs compile the sources of a module themselves.
 COMPILED_IN = {"tests/comm/copy_channels": "heddle_nccl"}
+LOWER_TESTS = re.compile(r"^tests/(ir|codegen|comm)/")
+NOT_IN_LOWER_TESTS = re.compile(r"^(tests/)?(host|tools)/|^(bench|examples)/|^tests/text/")
 VENDOR = re.compile(r"^(cuda.*|nvrtc|cublas.*|cudnn.*|nvToolsExt|nccl|mpi|omp|oneapi/.*)\.h(pp)?$")
 CCCL = re.compile(r"^(cuda/std|cub|thrust)/")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
@@ -77,6 +81,8 @@ def check_project_include(path, target, order):
         return f"{into} is part of the module {module}, which is loaded at run time"
     if into in SHARED_HEADERS and source != into and not set(SHARED_HEADERS[into]) & set(allowed):
         return f"{into} is for the modules {', '.join(SHARED_HEADERS[into])} only"
+    if LOWER_TESTS.match(path) and NOT_IN_LOWER_TESTS.match(target):
+        return "the tests of ir, codegen and comm use only these folders"
     if top_of(source) in TOP or source == into:
         return None
     if into not in order:

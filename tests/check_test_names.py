@@ -37,6 +37,7 @@ REPLACED = {
 WHOLE = {
     "comm/copy_channels": "a program of its own, which compiles comm/nccl with a fake CUDA",
     "host/executable": "complete runs of an Executable or a FusionExecutor: memory, faults, messages",
+    "host/nvrtc": "kernels of complete programs, compiled for GPUs without a GPU",
     "host/random": "random fusions, compared with the reference",
     "host/sizes": "runs with changing sizes, from the text of a fusion to its results",
     "host/views": "runs with views, from the text of a fusion to its results",

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Runs every test: first the release build with all labels except `big`, then the tests with
-# sanitizers, then a minute of fuzzing. Many tests wait more than they compute, so the script compiles
+# sanitizers, and a minute of fuzzing. Many tests wait more than they compute, so the script compiles
 # the next build while the tests of one build run. It stops at the first stage that fails and shows
 # the output of this stage. At the end it prints the time per label.
+# Leaves out tests that have passed with the same sources (see leave_out). ALL=1 runs every test.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -37,11 +38,35 @@ build() {
   grep -E "warning:" "$log" | sort -u | head -20 || true
 }
 
-# build_idle PRESET [TARGET...]: like build, but uses only processor time that all other work leaves.
-build_idle() {
+# idle COMMAND...: runs the command with the processor time that all other work leaves.
+idle() {
   chrt --idle --pid 0 $BASHPID 2>/dev/null || renice -n 19 -p $BASHPID >/dev/null
-  build "$@"
+  "$@"
 }
+
+# The tests of ir, codegen and comm do not depend on the folders below, except on docs/ops.md:
+# tests/check_folders.py checks the includes of the library and of these tests. If all other files are
+# as they were when these tests passed, they are left out. `make test ALL=1` runs them in any case.
+# CMakeCache.txt names the compiler, its flags and the libraries.
+not_used_by_lower_tests=(build .git bench docs examples host tools tests/host tests/text tests/tools)
+fingerprint() {
+  local folder skipped=()
+  for folder in "${not_used_by_lower_tests[@]}"; do skipped+=(-path "./$folder" -prune -o); done
+  { find . "${skipped[@]}" -type f ! -name '*.pyc' -print0 | sort -z; printf 'docs/ops.md\0'; } |
+    xargs -0 sha256sum | cat - "build/$1/CMakeCache.txt" | sha256sum
+}
+# leave_out PRESET: sets `left_out` to the labels of the tests that are left out, each after a "|".
+declare -A fingerprints
+leave_out() {
+  left_out=
+  fingerprints[$1]=$(fingerprint "$1")
+  [ "${ALL:-0}" != 1 ] || return 0
+  [ "${fingerprints[$1]}" = "$(cat "build/$1/lower_tests_passed" 2>/dev/null)" ] || return 0
+  left_out='|ir|codegen|comm'
+  step "$1: ir, codegen and comm are as they were when their tests passed; ALL=1 tests them again"
+}
+# passed PRESET: notes that the tests of ir, codegen and comm have passed, now or earlier.
+passed() { echo "${fingerprints[$1]}" >"build/$1/lower_tests_passed"; }
 
 # Turns off the randomized address space layout: it could use the fixed addresses that sanitizers
 # need.
@@ -91,25 +116,36 @@ trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
 # A test exchanges tensors with NumPy. It is skipped if NumPy cannot be installed.
 python3 -c 'import numpy' 2>/dev/null || python3 -m pip install --quiet numpy >"$logs/numpy.txt" 2>&1 || true
 
+begin build_asan idle build asan tests_unit tests_cpu heddle_fuzzer
 build release
-begin release run_ctest release release -LE '^(big|mpi)$'
-build asan tests_unit tests_cpu heddle_fuzzer
+leave_out release
+if ! [ -e /dev/nvidiactl ]; then
+  left_out+='|gpu|gpu_mpi'
+  step "release: there is no GPU, so the tests with the labels gpu and gpu_mpi do not run"
+fi
+begin release run_ctest release release -LE "^(big|mpi$left_out)\$"
 finish release
-# Ranks poll for each other and would compete with a build for the cores. The concurrent build
-# therefore gets only the time in which all ranks wait. Half of the tests mostly wait for time limits,
-# and each counts as one processor (tests/CMakeLists.txt).
-begin build_tsan build_idle tsan tests_threads
-begin mpi run_ctest mpi release -j3 -L '^mpi$'
+passed release
+
+# Ranks poll for each other and would compete with other work for the cores. The concurrent build and
+# the fuzzer therefore get only the time in which all ranks wait.
+wait "${pids[build_asan]}"
+begin build_tsan idle build tsan tests_threads
+begin fuzz idle fuzz
+begin mpi run_ctest mpi release -j4 -L '^mpi$'
 finish mpi
 
-begin asan run_ctest asan asan -L '^(unit|cpu)$' -LE '^source$'
-finish asan
+leave_out asan
+begin asan run_ctest asan asan -L '^(unit|cpu)$' -LE "^(source$left_out)\$"
 wait "${pids[build_tsan]}"
-
-begin fuzz fuzz
-begin tsan run_ctest tsan tsan -L '^(host|comm)$' -L '^(unit|cpu)$'
+# Near the end of its tests, a stage leaves a processor idle. The other stage then uses it.
+leave_out tsan
+begin tsan run_ctest tsan tsan -j2 -L '^(host|comm)$' -L '^(unit|cpu)$' -LE "^(source$left_out)\$"
+finish asan
+passed asan
 finish fuzz
 finish tsan
+passed tsan
 
 step "time by label"
 for log in "$logs"/{release,mpi,asan,tsan}.log; do

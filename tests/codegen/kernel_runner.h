@@ -79,8 +79,9 @@ struct Buffer {
   }
 };
 
-// The host's compiler, and a cache of compiled kernels in a private folder. All tests of the
-// executable share one object, shared().
+// The host's compiler, and the cache of compiled kernels that `heddle run` uses too. A kernel is
+// thus compiled only once, also if the tests run again. All tests of the executable share one
+// object, shared().
 class CpuKernels {
  public:
   static CpuKernels& shared() {
@@ -89,7 +90,6 @@ class CpuKernels {
   }
 
   const KernelCompiler* compiler() const { return compiler_.get(); }
-  ImageCache& cache() { return cache_; }
   const std::string& why() const { return why_; }
 
   // Plans, compiles and runs a kernel. Runs the tiles of the kernel in reverse order, because the
@@ -131,7 +131,7 @@ class CpuKernels {
  private:
   using Entry = void (*)(const void*, int64_t, int64_t);
 
-  CpuKernels() : cache_(folder_.path()), compiler_(makeCppCompiler(why_)) {}
+  CpuKernels() : compiler_(makeCppCompiler(why_)) {}
 
   Entry find(const KernelSource& source, const std::string& entry) {
     auto image = cache_.get(source, *compiler_);
@@ -140,7 +140,6 @@ class CpuKernels {
     return reinterpret_cast<Entry>(symbol);
   }
 
-  TempFolder folder_;
   std::string why_;
   ImageCache cache_;
   std::unique_ptr<KernelCompiler> compiler_;

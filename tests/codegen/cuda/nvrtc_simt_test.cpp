@@ -5,7 +5,6 @@
 #include "codegen/compile/image_cache.h"
 #include "codegen/emit/plan_kernel.h"
 #include "codegen/kernel.h"
-#include "host/compile.h"
 #include "ir/base/check.h"
 #include "ir/graph/builder.h"
 #include "ir/text/fusion_text.h"

@@ -1,5 +1,7 @@
 #include <cmath>
 #include <limits>
+#include <set>
+#include <string>
 
 #include "tests/codegen/kernel_runner.h"
 
@@ -27,14 +29,14 @@ void expectMulAdd(Buffer& x, Buffer& y, Buffer& out) {
 
 TEST(EmitCppPointwiseCpu, ContiguousTensorsOfAnySizeAreRight) {
   Fusion f = mulAdd("abc");
-  const int64_t before = CpuKernels::shared().cache().compiled();
+  std::set<std::string> sources;
   for (auto sizes :
        {std::vector<int64_t>{2, 3, 5}, {1, 1, 1}, {7, 1, 1}, {16, 33, 129}, {1, 1, 40000}}) {
     Buffer x(DType::F32, sizes), y(DType::F32, sizes), out(DType::F32, sizes);
-    CpuKernels::shared().run(f, {&x.fill(1), &y.fill(2)}, {&out});
+    sources.insert(CpuKernels::shared().run(f, {&x.fill(1), &y.fill(2)}, {&out}).source.text);
     expectMulAdd(x, y, out);
   }
-  EXPECT_EQ(CpuKernels::shared().cache().compiled(), before + 1) << "one source for all sizes";
+  EXPECT_EQ(sources.size(), 1u) << "one source for all sizes";
 }
 
 TEST(EmitCppPointwiseCpu, EmptyTensorsLaunchNothing) {

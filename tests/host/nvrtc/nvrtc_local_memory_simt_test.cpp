@@ -16,7 +16,7 @@
 #include "ir/text/fusion_text.h"
 #include "tests/codegen/simt/nvrtc.h"
 
-namespace heddle::codegen::nvrtc_local_memory_simt_test {
+namespace heddle::host::nvrtc_local_memory_simt_test {
 namespace {
 
 template <class T>
@@ -64,13 +64,13 @@ uint32_t largestFrame(const std::vector<std::byte>& cubin) {
 
 // Expects that the kernels of a fusion need at most a few words of local memory.
 void expectSmallFrames(const std::string& text, const std::string& name,
-                       const KernelCompiler& compiler) {
+                       const codegen::KernelCompiler& compiler) {
   constexpr uint32_t kMostBytes = 16;
-  const host::Program program = host::compile(parseFusion(text, name), 1);
+  const Program program = compile(parseFusion(text, name), 1);
   const SizeBindings sizes(program.size_defaults.begin(), program.size_defaults.end());
-  for (const host::KernelTexts& kernel :
-       host::kernelTexts(program, sizes, 0, 1, host::DeviceKind::Cuda)) {
-    const std::vector<std::byte> cubin = testing::cubinOf({Target::Cuda, kernel.source}, compiler);
+  for (const KernelTexts& kernel : kernelTexts(program, sizes, 0, 1, DeviceKind::Cuda)) {
+    const std::vector<std::byte> cubin =
+        codegen::testing::cubinOf({codegen::Target::Cuda, kernel.source}, compiler);
     EXPECT_LE(largestFrame(cubin), kMostBytes) << name << " " << kernel.name;
   }
 }
@@ -78,7 +78,7 @@ void expectSmallFrames(const std::string& text, const std::string& name,
 class NvrtcLocalMemorySimt : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(NvrtcLocalMemorySimt, WorkloadsNeedAtMostAFewWords) {
-  const std::unique_ptr<KernelCompiler> compiler = testing::nvrtc(GetParam());
+  const std::unique_ptr<codegen::KernelCompiler> compiler = codegen::testing::nvrtc(GetParam());
   if (compiler == nullptr) GTEST_SKIP() << "libheddle_cuda.so with NVRTC is not there";
   const char* root = std::getenv("HEDDLE_SOURCE_DIR");
   const auto folder = std::filesystem::path(root == nullptr ? "." : root) / "bench/workloads";
@@ -92,7 +92,7 @@ TEST_P(NvrtcLocalMemorySimt, WorkloadsNeedAtMostAFewWords) {
 // Covers bundles (groups of neighbouring rows) in registers and in shared memory, with one and with
 // several inputs.
 TEST_P(NvrtcLocalMemorySimt, RowsAlongMiddleAxesNeedAtMostAFewWords) {
-  const std::unique_ptr<KernelCompiler> compiler = testing::nvrtc(GetParam());
+  const std::unique_ptr<codegen::KernelCompiler> compiler = codegen::testing::nvrtc(GetParam());
   if (compiler == nullptr) GTEST_SKIP() << "libheddle_cuda.so with NVRTC is not there";
   for (const char* dtype : {"f32", "bf16"}) {
     for (const int m : {20, 400, 1500}) {
@@ -116,7 +116,7 @@ TEST_P(NvrtcLocalMemorySimt, RowsAlongMiddleAxesNeedAtMostAFewWords) {
 // Covers rows that several blocks share: with two and three sweeps, with one and with several
 // inputs, and at unaligned addresses.
 TEST_P(NvrtcLocalMemorySimt, DividedRowsNeedAtMostAFewWords) {
-  const std::unique_ptr<KernelCompiler> compiler = testing::nvrtc(GetParam());
+  const std::unique_ptr<codegen::KernelCompiler> compiler = codegen::testing::nvrtc(GetParam());
   if (compiler == nullptr) GTEST_SKIP() << "libheddle_cuda.so with NVRTC is not there";
   for (const char* dtype : {"f32", "bf16", "f64"}) {
     for (const int m : {1000000, 999999}) {
@@ -142,4 +142,4 @@ TEST_P(NvrtcLocalMemorySimt, DividedRowsNeedAtMostAFewWords) {
 INSTANTIATE_TEST_SUITE_P(Arch, NvrtcLocalMemorySimt, ::testing::Values("sm_80", "sm_90", "sm_100"));
 
 }  // namespace
-}  // namespace heddle::codegen::nvrtc_local_memory_simt_test
+}  // namespace heddle::host::nvrtc_local_memory_simt_test
