@@ -21,7 +21,7 @@ class RandomSizes : public ::testing::TestWithParam<int> {
 
 TEST_P(RandomSizes, EveryResultEqualsThatOfANewExecutor) {
   const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
-  random_sizes::expectRandomSizes(*device, GetParam(), kParts, heddle::testing::casesOf(2000, 12),
+  random_sizes::expectRandomSizes(*device, GetParam(), kParts, heddle::testing::casesOf(1200, 12),
                                   4);
 }
 
