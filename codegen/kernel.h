@@ -114,7 +114,7 @@ inline int32_t workspaceOffset(const LaunchStage& stage) {
 }
 
 // A kernel and its launches for one set of shapes. The stages run in order on one stream. If all
-// outputs are empty because of an axis of extent 0 that no reduction combines, there are no stages.
+// outputs are empty because an axis that is not reduced has extent 0, there are no stages.
 struct KernelPlan {
   KernelSource source;
   std::vector<LaunchStage> stages;

@@ -14,8 +14,9 @@ inline constexpr int64_t kMostUnrolled = 4096;
 // The shared memory that a block may use without an opt-in. A layout of rows reserves 8 bytes of it
 // per accumulator and warp.
 inline constexpr int64_t kSharedBytes = 48 << 10;
-// Dynamic shared memory of each of two blocks on a multiprocessor of an H100. The multiprocessor
-// has 228 KiB, and each block needs a few KiB for its accumulators and for the system.
+// The most dynamic shared memory that a block may use if two blocks must fit on one multiprocessor
+// of an H100. The multiprocessor has 228 KiB, and each block needs a few KiB more for its
+// accumulators and for the system.
 inline constexpr int64_t kSharedBytesOfTwo = 110 << 10;
 inline constexpr int64_t kMultiprocessors = 132;  // number of multiprocessors of an H100
 inline constexpr int64_t kWarp = 32;

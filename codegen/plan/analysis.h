@@ -57,8 +57,9 @@ struct Analysis {
   // order.
   std::vector<AxisId> coordinates;
   // Per value: true for a tensor of a float type of 16 bits or less. Also true for an f32 tensor
-  // that is no output, if every op that reads it keeps small relative errors small and has a result
-  // that is `rounded`. Kernels may then compute the value with OpDef::rounded_text (ir/ops/op.h),
+  // that is no output, if two conditions hold for every op that reads it: `rounded` is true for the
+  // result of the op, and a small relative error of the tensor causes only a small relative error
+  // of this result. Kernels may then compute the value with OpDef::rounded_text (ir/ops/op.h),
   // which is faster and less exact.
   IdVector<ValueId, bool> rounded;
   // The pairs of reductions that the kernel computes in one sweep. analyze() leaves the list empty.
@@ -82,8 +83,9 @@ struct AnalyzedPart {
 Analysis analyze(const Fusion& segment);
 
 // Analyzes a segment without dividing it into independent parts, and without checking whether it
-// can be one kernel. Use this for a segment with one iteration space. Its values without axes, such
-// as several sums of all elements, then stay in one part although no value with axes connects them.
+// can be one kernel. Use this for a segment with one iteration space. Values without axes do not
+// connect parts, so analyze() would divide some of these segments, for example one with several
+// sums of all elements.
 Analysis analyzeAsOnePart(const Fusion& segment);
 
 // Returns why the segment cannot be one generated kernel, or an empty string if it can.

@@ -7,7 +7,8 @@
 
 namespace heddle::host {
 
-// The number of steps that unroll() visits. Each instruction of this rank is a step. A loop counts
+// The number of steps that unroll() visits for one rank. Each instruction that this rank executes
+// is a step. A loop counts
 // as one step per trip plus the steps of its body in each trip. A loop without a trip counts as one
 // step. A branch counts as one step plus the steps of the body that the sizes select. If only the
 // run decides the branch, both bodies count.

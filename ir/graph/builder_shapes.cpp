@@ -49,11 +49,11 @@ void FusionBuilder::checkReuse(ValueId value, ValueId input) {
   }
 }
 
-// For an axis of `value`, a size that is the value of a scalar (`%n`) may be -1 in a run, so it
-// becomes Size::given(size, extent). This also marks the size as final: a pass that builds the op
-// again does not change it. The value of an expression such as `%n + 1` must not be negative, and
-// neither must the size of a new axis. New axes are first added by a broadcast, so that `expand`
-// only stretches axes.
+// The size of an existing axis may be a scalar (`%n`) that is -1 in a run. The axis then keeps its
+// extent. Such a size therefore becomes Size::given(size, extent). This also marks the size as
+// final: a pass that builds the op again does not change it. The value of an expression such as `%n
+// + 1` must not be negative, and neither must the size of a new axis. New axes are first added by a
+// broadcast, so that `expand` only stretches axes.
 ValueId FusionBuilder::expand(ValueId value, std::vector<Size> sizes) {
   const size_t rank = tensorOf("expand", value).rank();
   HEDDLE_USER_CHECK_CODE(ShapeMismatch, sizes.size() >= rank, "{}: {} has {} axes, got {} sizes",

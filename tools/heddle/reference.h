@@ -7,9 +7,9 @@
 
 namespace heddle::tools {
 
-// A fusion whose outputs a program must reproduce. It has inputs of the same names. Its outputs
-// have the types and unsharded sizes of the program's outputs, in the same order, but may have
-// other names.
+// A fusion whose outputs a program must reproduce. Its inputs have the names of the program's
+// inputs. Its outputs have the types and unsharded sizes of the program's outputs, in the same
+// order, but may have other names.
 struct Reference {
   Fusion fusion;
   Inputs inputs;  // in the order of the fusion's inputs, with values for its sizes

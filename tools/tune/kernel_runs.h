@@ -21,12 +21,12 @@
 
 namespace heddle::tools {
 
-// Runs the candidates (variants) of one kernel alone, on random inputs with the sizes and strides
-// of `kernel`, a launch in the program. Every output has its own memory here, even if the program
-// stores it in an input. An object allocates the operands, and the largest workspace (temporary
-// memory) that a candidate needs. It also allocates a block of memory, which run() writes to flush
-// the caches (256 MiB on a GPU, 32 MiB on a CPU; as little as a quarter if the memory is
-// exhausted).
+// Runs each candidate (variant) of one kernel, without the rest of the program. The inputs are
+// random. They have the sizes and strides of the launch that the constructor gets as `kernel`.
+// Every output has its own memory here, even if the program stores it in an input. An object
+// allocates the operands, and the largest workspace (temporary memory) that a candidate needs. It
+// also allocates a block of memory, which run() writes to flush the caches (256 MiB on a GPU, 32
+// MiB on a CPU; as little as a quarter if the memory is exhausted).
 class KernelRuns final : public CandidateTimer {
  public:
   // `all` are the candidates. `orders` has the reductionOrder() of each candidate

@@ -59,7 +59,7 @@ std::vector<CandidateResult> measureCandidates(size_t count, const std::vector<s
 }
 
 size_t winnerOf(const std::vector<CandidateResult>& results, const std::vector<size_t>& usable) {
-  constexpr double kGain = 0.99;
+  constexpr double kGain = 0.98;  // smaller gains are within the intervals of isSettled()
   HEDDLE_CHECK(!usable.empty(), "no candidate is usable");
   size_t best = usable.front();
   for (const size_t candidate : usable) {

@@ -43,7 +43,7 @@ inline constexpr int kMostRounds = 40;
 inline constexpr double kFar = 1.15;
 inline constexpr double kVeryFar = 2;
 
-// Returns the candidate to choose: the fastest one if it takes over 1 % less time than the first
+// Returns the candidate to choose: the fastest one if it takes over 2 % less time than the first
 // usable one, otherwise the first usable one. Requires that `usable` is not empty.
 size_t winnerOf(const std::vector<CandidateResult>& results, const std::vector<size_t>& usable);
 

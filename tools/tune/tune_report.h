@@ -13,15 +13,17 @@ struct TunedFile {
   std::vector<TunedKernel> kernels;
 };
 
-// Return the results of a file as a table and as CSV. The table begins with the path if
-// `names_path` is true. tuneCsvHeader() returns the header that precedes the CSV of all files.
+// tuneText() returns the results of a file as a table, and tuneCsv() returns them as CSV. The table
+// begins with the path if `names_path` is true. tuneCsvHeader() returns the header that precedes
+// the CSV of all files.
 std::string tuneText(const TunedFile& file, bool names_path);
 std::string tuneCsvHeader();
 std::string tuneCsv(const TunedFile& file);
 
-// Returns a line about modelRanks() of all kernels, and a line about the first candidates of
-// measured kernels: how often the first candidate is within 5 % of the fastest, and how much faster
-// the chosen candidates are than the first ones. Leaves out a line if nothing was measured for it.
+// Returns two lines. The first line has the rank correlations of predicted and measured times
+// (modelRanks() in tools/tune/rank_correlation.h). The second line says how often the first
+// candidate is within 5 % of the fastest, and how much faster the chosen candidates are than the
+// first ones. Leaves out a line if nothing was measured for it.
 std::string tuneSummary(const std::vector<TunedFile>& files);
 
 }  // namespace heddle::tools

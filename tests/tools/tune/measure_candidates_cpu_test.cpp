@@ -85,9 +85,9 @@ TEST(MeasureCandidates, OneSlowRunDoesNotDecide) {
 }
 
 TEST(MeasureCandidates, FirstCandidateWinsUnlessAnotherIsClearlyFaster) {
-  FakeTimer near({{1.0}, {0.995}});
+  FakeTimer near({{1.0}, {0.985}});
   EXPECT_EQ(winner(near, 2, {0, 1}), 0u);
-  FakeTimer clear({{1.0}, {0.98}});
+  FakeTimer clear({{1.0}, {0.975}});
   EXPECT_EQ(winner(clear, 2, {0, 1}), 1u);
 }
 
