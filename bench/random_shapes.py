@@ -117,8 +117,8 @@ def worst_table(results: List[dict]) -> List[str]:
 def report(run_: dict) -> str:
     results, failures = run_["results"], run_["failures"]
     below = sum(result["of_copy"] < result["limit"] for result in results)
-    lines = [f"A fusion is too slow if its speed is below its limit. The limit is {LIMIT}, and {ONE_ROW_LIMIT} for "
-             "softmax and norms of a single row. Fusions that look up pieces of fewer than 64 bytes, at random places in "
+    lines = [f"A fusion is too slow if its speed is below its limit. The limit is {LIMIT}. For a softmax or "
+             f"norm of a tensor that has only one row, it is {ONE_ROW_LIMIT}. Fusions that look up pieces of fewer than 64 bytes, at random places in "
              "more than 1 MB of memory, have no limit. "
              f"{below} of {len(results)} fusions are too slow. {len(failures)} fusions failed to run. Among the fusions "
              "that have a limit, these have the lowest speeds:", ""]

@@ -7,9 +7,9 @@ from table_samples import COLLECTIVES, FULL_NAMES, bytes_text
 # Known causes. If the cause of a row is unknown and heddle launches several kernels, the row gives their number.
 CAUSES = {
     "layer_norm backward": "The kernel executes about 34 instructions per element, because it rounds after every op.",
-    "layer_norm bf16": "The kernel takes at most 7% more time than a copy of the same bytes.",
-    "rms_norm bf16": "The kernel takes at most 7% more time than a copy of the same bytes.",
-    "softmax bf16": "The kernel takes at most 7% more time than a copy of the same bytes.",
+    "layer_norm bf16": "The time of the kernel is within 8% of the time of a copy of the same bytes.",
+    "rms_norm bf16": "The time of the kernel is within 8% of the time of a copy of the same bytes.",
+    "softmax bf16": "The time of the kernel is within 8% of the time of a copy of the same bytes.",
     "residual block": "The kernel of the statistics reaches half of the memory bandwidth: a thread needs 78 registers, so "
                       "few threads run at the same time.",
     "main example": "heddle launches two kernels, and each of them reads its inputs from device memory.",
