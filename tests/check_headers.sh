@@ -18,29 +18,32 @@ trap 'rm -rf "$work"' EXIT
 export work
 bad=0
 
-# Writes the compiler's messages about a header to a file in $work, or nothing. With ccache, headers
-# that have not changed since the last check take no time. ccache needs files with relative names.
-launcher=$(command -v ccache || true)
-export launcher
+# Writes the compiler's messages about a header to a file in $work, or nothing.
 check_alone() {
   local name=${1//\//.}
-  cd "$work"
-  echo "#include <$1>" >"$name.cpp"
-  $launcher "$compiler" -std=c++20 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror \
-    -I"$include_dir" -c "$name.cpp" -o "$name.o" 2>"$name.messages" || { echo "$1" >"$name.failed"; }
+  echo "#include <$1>" |
+    "$compiler" -std=c++20 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -fsyntax-only \
+      -I"$include_dir" -x c++ - 2>"$work/$name.messages" || { echo "$1" >"$work/$name.failed"; }
 }
 export -f check_alone
 
 cd "$include_dir"
 mapfile -t headers < <(find heddle -name '*.h' | sort)
 [ ${#headers[@]} -gt 10 ] || { echo "check_headers: $include_dir has no public headers"; exit 1; }
-printf '%s\0' "${headers[@]}" | xargs -0 -P "$(nproc)" -I {} bash -c 'check_alone "$1"' _ {}
-for failed in "$work"/*.failed; do
-  [ -e "$failed" ] || continue
-  echo "$(cat "$failed") does not compile alone:"
-  head -30 "${failed%.failed}.messages"
-  bad=1
-done
+# The compilations are left out if they succeeded before with the same headers, compiler and flags.
+stamp="$include_dir/../headers_compile_alone"
+inputs=$({ "$compiler" --version && echo "${headers[@]}" &&
+  cat "$source_dir/tests/check_headers.sh" "${headers[@]}"; } | sha256sum)
+if [ "$inputs" != "$(cat "$stamp" 2>/dev/null)" ]; then
+  printf '%s\0' "${headers[@]}" | xargs -0 -P "$(nproc)" -I {} bash -c 'check_alone "$1"' _ {}
+  for failed in "$work"/*.failed; do
+    [ -e "$failed" ] || continue
+    echo "$(cat "$failed") does not compile alone:"
+    head -30 "${failed%.failed}.messages"
+    bad=1
+  done
+  [ "$bad" -ne 0 ] || echo "$inputs" >"$stamp"
+fi
 
 if grep -nE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' "${headers[@]}"; then
   echo "check_headers: public headers include each other as <heddle/...>"
