@@ -7,7 +7,7 @@ PREFIX ?= /usr/local
 help:
 	@echo "make run      install missing packages, build, run the example fusion and check its result"
 	@echo "make install  build heddle without tests, and install it in PREFIX=DIR (default: /usr/local)"
-	@echo "make test     install missing packages, then run every test, the sanitizers and a minute of fuzzing"
+	@echo "make test     install missing packages, then run every test, the sanitizers and 40 seconds of fuzzing"
 	@echo "make build    build everything in release mode (build/release)"
 	@echo "make format   run clang-format on all sources"
 	@echo "make clean    remove build/"

@@ -5,8 +5,9 @@ Rules:
  - A file includes project headers of its own folder and of folders that come earlier in
    tests/folder_order.txt. tools, tests, bench and examples come after all of them.
  - comm and codegen do not include each other.
- - The tests of ir, codegen and comm include neither host nor tools, nor their tests. tests/run_all.sh
-   leaves out these tests if none of their sources has changed.
+ - The tests of ir, codegen and comm, and the headers directly in tests/, include nothing of host, tools,
+   bench and examples, and nothing of tests/host, tests/tools and tests/text. tests/run_all.sh leaves out
+   the tests of ir, codegen and comm if nothing else has changed since they passed.
  - The core includes no header of an optional module, because modules are loaded at run time.
  - Only modules and comm/cuda_call include headers of CUDA, cuDNN, NCCL, MPI and oneDNN.
  - ir includes the C++ standard library, Boost and fmt only. ir/system also includes POSIX headers.
@@ -38,7 +39,7 @@ MODULES = {
 SHARED_HEADERS = {"comm/cuda_call": ("heddle_cuda", "heddle_cudnn", "heddle_nccl")}
 # Test folders whose programs compile the sources of a module themselves.
 COMPILED_IN = {"tests/comm/copy_channels": "heddle_nccl"}
-LOWER_TESTS = re.compile(r"^tests/(ir|codegen|comm)/")
+LOWER_TESTS = re.compile(r"^tests/((ir|codegen|comm)/|[^/]+\.h$)")
 NOT_IN_LOWER_TESTS = re.compile(r"^(tests/)?(host|tools)/|^(bench|examples)/|^tests/text/")
 VENDOR = re.compile(r"^(cuda.*|nvrtc|cublas.*|cudnn.*|nvToolsExt|nccl|mpi|omp|oneapi/.*)\.h(pp)?$")
 CCCL = re.compile(r"^(cuda/std|cub|thrust)/")

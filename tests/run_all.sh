@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Runs every test: first the release build with all labels except `big`, then the tests with
-# sanitizers, and a minute of fuzzing. Many tests wait more than they compute, so the script compiles
-# the next build while the tests of one build run. It stops at the first stage that fails and shows
-# the output of this stage. At the end it prints the time per label.
-# Leaves out tests that have passed with the same sources (see leave_out). ALL=1 runs every test.
+# sanitizers, and 40 seconds of fuzzing. Many tests wait more than they compute, so the builds with
+# sanitizers run at low priority beside other stages. The script stops at the first stage that fails
+# and shows the output of this stage. At the end it prints the time per label.
+# Leaves out tests that have passed with the same sources (see leave_out). ALL=1 leaves out none.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -30,12 +30,21 @@ build() {
   local preset=$1 log=$logs/build_$1.txt
   shift
   step "build $preset ${*:-all}"
-  cmake --preset "$preset" >"$logs/configure_$preset.txt" || { cat "$logs/configure_$preset.txt"; return 1; }
+  rm -f "$log"
+  cmake --preset "$preset" >"$logs/configure_$preset.txt" 2>&1 || { build_errors "$preset"; return 1; }
   if [ $# -gt 0 ]; then
     set -- --target "$@"
   fi
-  cmake --build --preset "$preset" "$@" >"$log" 2>&1 || { grep -E "error|FAILED|undefined" -A 5 "$log" | head -100; return 1; }
+  cmake --build --preset "$preset" "$@" >"$log" 2>&1 || { build_errors "$preset"; return 1; }
   grep -E "warning:" "$log" | sort -u | head -20 || true
+}
+# build_errors PRESET: prints the errors of a build that failed.
+build_errors() {
+  if [ -e "$logs/build_$1.txt" ]; then
+    grep -E "error|FAILED|undefined" -A 5 "$logs/build_$1.txt" | head -100
+  else
+    cat "$logs/configure_$1.txt"
+  fi
 }
 
 # idle COMMAND...: runs the command with the processor time that all other work leaves.
@@ -44,29 +53,40 @@ idle() {
   "$@"
 }
 
-# The tests of ir, codegen and comm do not depend on the folders below, except on docs/ops.md:
-# tests/check_folders.py checks the includes of the library and of these tests. If all other files are
-# as they were when these tests passed, they are left out. `make test ALL=1` runs them in any case.
-# CMakeCache.txt names the compiler, its flags and the libraries.
-not_used_by_lower_tests=(build .git bench docs examples host tools tests/host tests/text tests/tools)
-fingerprint() {
-  local folder skipped=()
-  for folder in "${not_used_by_lower_tests[@]}"; do skipped+=(-path "./$folder" -prune -o); done
-  { find . "${skipped[@]}" -type f ! -name '*.pyc' -print0 | sort -z; printf 'docs/ops.md\0'; } |
-    xargs -0 sha256sum | cat - "build/$1/CMakeCache.txt" | sha256sum
+# The tests of ir, codegen and comm do not depend on host and tools, nor on their tests:
+# tests/check_folders.py checks this. They depend only on these files, on the variables, compilers and
+# libraries that machine() lists, and on a GPU if there is one.
+lower_sources() {
+  find ir codegen comm cmake CMakeLists.txt CMakePresets.json examples docs/ops.md tests \
+    \( -path tests/host -o -path tests/text -o -path tests/tools -o -name __pycache__ \) -prune \
+    -o -type f -print0 | sort -z | xargs -0 sha256sum | sha256sum
+}
+machine() {
+  local preset=$1 compiler
+  {
+    env | grep -E '^(HEDDLE_|CXX=|GTEST_|NCCL_|OMPI_)' | sort
+    for compiler in c++ clang++ "${CXX:-}" "${HEDDLE_CXX:-}"; do "$compiler" --version; done
+    cat "build/$preset/CMakeCache.txt" /proc/driver/nvidia/version
+    sed -n 's/^[^#]*:FILEPATH=//p' "build/$preset/CMakeCache.txt" | sort -u | xargs stat -L -c '%n %s %Y'
+  } 2>/dev/null | sha256sum
 }
 # leave_out PRESET: sets `left_out` to the labels of the tests that are left out, each after a "|".
-declare -A fingerprints
+# If the tests of ir, codegen and comm have passed with the same sources on the same machine, they are
+# left out.
+sources=$(lower_sources) || true
 leave_out() {
   left_out=
-  fingerprints[$1]=$(fingerprint "$1")
   [ "${ALL:-0}" != 1 ] || return 0
-  [ "${fingerprints[$1]}" = "$(cat "build/$1/lower_tests_passed" 2>/dev/null)" ] || return 0
+  [ "$sources $(machine "$1")" = "$(cat "build/$1/lower_tests_passed" 2>/dev/null)" ] || return 0
   left_out='|ir|codegen|comm'
   step "$1: ir, codegen and comm are as they were when their tests passed; ALL=1 tests them again"
 }
-# passed PRESET: notes that the tests of ir, codegen and comm have passed, now or earlier.
-passed() { echo "${fingerprints[$1]}" >"build/$1/lower_tests_passed"; }
+# passed PRESET: notes that the tests of ir, codegen and comm have passed, now or earlier. Notes nothing
+# if a source has changed since the start of this script, because the builds may lack the change.
+passed() {
+  [ "$sources" = "$(lower_sources)" ] || return 0
+  echo "$sources $(machine "$1")" >"build/$1/lower_tests_passed"
+}
 
 # Turns off the randomized address space layout: it could use the fixed addresses that sanitizers
 # need.
@@ -86,17 +106,24 @@ run_ctest() {
 fuzz() {
   [ -x build/asan/bin/heddle-fuzz ] || { echo "heddle-fuzz: not built" >"$logs/fuzz.log"; return 1; }
   LSAN_OPTIONS="suppressions=$PWD/tests/leak_suppressions.txt:print_suppressions=0" \
-    "${fixed_layout[@]}" build/asan/bin/heddle-fuzz --seconds 60 </dev/null >"$logs/fuzz.log" 2>&1
+    "${fixed_layout[@]}" build/asan/bin/heddle-fuzz --seconds 40 </dev/null >"$logs/fuzz.log" 2>&1
 }
 
-# begin NAME COMMAND...: runs the command in the background. Its output goes to $logs/NAME.log.
+# begin NAME COMMAND...: runs the command in the background, in a process group of its own, so that
+# the end of the script can also end the children of the command.
 declare -A pids
 begin() {
   local name=$1
   shift
   step "begin $name"
+  set -m
   "$@" &
   pids[$name]=$!
+  set +m
+}
+# built PRESET: waits for the build that `begin build_PRESET` has started.
+built() {
+  wait "${pids[build_$1]}" || { step "the build $1 has failed"; build_errors "$1"; return 1; }
 }
 # finish NAME: waits for the command NAME and prints its result, with the failed tests if there are
 # any.
@@ -111,7 +138,7 @@ finish() {
   fi
   return $status
 }
-trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
+trap 'for pid in "${pids[@]}"; do kill -- "-$pid" 2>/dev/null || true; done' EXIT
 
 # A test exchanges tensors with NumPy. It is skipped if NumPy cannot be installed.
 python3 -c 'import numpy' 2>/dev/null || python3 -m pip install --quiet numpy >"$logs/numpy.txt" 2>&1 || true
@@ -119,7 +146,7 @@ python3 -c 'import numpy' 2>/dev/null || python3 -m pip install --quiet numpy >"
 begin build_asan idle build asan tests_unit tests_cpu heddle_fuzzer
 build release
 leave_out release
-if ! [ -e /dev/nvidiactl ]; then
+if ! [ -e /dev/nvidiactl ] && ! [ -e /dev/dxg ]; then
   left_out+='|gpu|gpu_mpi'
   step "release: there is no GPU, so the tests with the labels gpu and gpu_mpi do not run"
 fi
@@ -129,7 +156,7 @@ passed release
 
 # Ranks poll for each other and would compete with other work for the cores. The concurrent build and
 # the fuzzer therefore get only the time in which all ranks wait.
-wait "${pids[build_asan]}"
+built asan
 begin build_tsan idle build tsan tests_threads
 begin fuzz idle fuzz
 begin mpi run_ctest mpi release -j4 -L '^mpi$'
@@ -137,7 +164,7 @@ finish mpi
 
 leave_out asan
 begin asan run_ctest asan asan -L '^(unit|cpu)$' -LE "^(source$left_out)\$"
-wait "${pids[build_tsan]}"
+built tsan
 # Near the end of its tests, a stage leaves a processor idle. The other stage then uses it.
 leave_out tsan
 begin tsan run_ctest tsan tsan -j2 -L '^(host|comm)$' -L '^(unit|cpu)$' -LE "^(source$left_out)\$"

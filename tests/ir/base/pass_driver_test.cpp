@@ -59,8 +59,8 @@ TEST(PassDriver, VerifyEachNamesThePassThatBrokeTheProgram) {
   EXPECT_EQ(driver.run("bad", 1, increment, rejectTwo), 2);
 }
 
-// ctest sets the environment variable for every test, so every compilation verifies after each
-// pass.
+// ctest sets the environment variable for every test without the thread sanitizer, so every
+// compilation verifies after each pass.
 TEST(PassDriver, EnvironmentOfTestsTurnsVerifyEachOn) {
   const char* value = std::getenv("HEDDLE_VERIFY_EACH");
   EXPECT_EQ(PassOptions().verify_each, value != nullptr && std::string(value) == "1");
