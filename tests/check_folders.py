@@ -83,7 +83,7 @@ def check_project_include(path, target, order):
     if into in SHARED_HEADERS and source != into and not set(SHARED_HEADERS[into]) & set(allowed):
         return f"{into} is for the modules {', '.join(SHARED_HEADERS[into])} only"
     if LOWER_TESTS.match(path) and NOT_IN_LOWER_TESTS.match(target):
-        return "the tests of ir, codegen and comm use only these folders"
+        return "tests of ir, codegen and comm include nothing of host, tools, bench, examples and their tests"
     if top_of(source) in TOP or source == into:
         return None
     if into not in order:

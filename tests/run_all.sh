@@ -61,6 +61,7 @@ lower_sources() {
     \( -path tests/host -o -path tests/text -o -path tests/tools -o -name __pycache__ \) -prune \
     -o -type f -print0 | sort -z | xargs -0 sha256sum | sha256sum
 }
+# machine PRESET: prints a hash of the variables, compilers, libraries and GPU driver of a build.
 machine() {
   local preset=$1 compiler
   {
@@ -106,7 +107,7 @@ run_ctest() {
 fuzz() {
   [ -x build/asan/bin/heddle-fuzz ] || { echo "heddle-fuzz: not built" >"$logs/fuzz.log"; return 1; }
   LSAN_OPTIONS="suppressions=$PWD/tests/leak_suppressions.txt:print_suppressions=0" \
-    "${fixed_layout[@]}" build/asan/bin/heddle-fuzz --seconds 40 </dev/null >"$logs/fuzz.log" 2>&1
+    ASAN_OPTIONS=intercept_tls_get_addr=0 "${fixed_layout[@]}" build/asan/bin/heddle-fuzz --seconds 40 </dev/null >"$logs/fuzz.log" 2>&1
 }
 
 # begin NAME COMMAND...: runs the command in the background, in a process group of its own, so that

@@ -8,10 +8,9 @@
 namespace heddle::host {
 
 // The number of steps that unroll() visits for one rank. Each instruction that this rank executes
-// is a step. A loop counts
-// as one step per trip plus the steps of its body in each trip. A loop without a trip counts as one
-// step. A branch counts as one step plus the steps of the body that the sizes select. If only the
-// run decides the branch, both bodies count.
+// is a step. A loop counts as one step per trip plus the steps of its body in each trip. A loop
+// without a trip counts as one step. A branch counts as one step plus the steps of the body that
+// the sizes select. If only the run decides the branch, both bodies count.
 struct StepCount {
   int64_t steps = 0;
   // true: the program has at least `steps` steps. Counting has stopped early, or the number is too
