@@ -9,11 +9,12 @@
 namespace heddle::codegen {
 namespace {
 
-// Returns a text with those decisions about a kernel of rows (codegen/families/rows.h) that change
-// the order of additions. RowLayout::rows changes this order only for bundles (RowLayout::bundled):
-// neighbouring threads process neighbouring bundles, so `rows` decides which of the threads that
-// share a bundle belong to one warp. The threads of a warp combine their results first. `looped`
-// and `variant` decide whether the kernel has joint reductions (codegen/plan/joint.h).
+// Returns a text with those decisions about a kernel of rows (codegen/families/rows/rows.h) that
+// change the order of additions. RowLayout::rows changes this order only for bundles
+// (RowLayout::bundled): neighbouring threads process neighbouring bundles, so `rows` decides which
+// of the threads that share a bundle belong to one warp. The threads of a warp combine their
+// results first. `looped` and `variant` decide whether the kernel has joint reductions
+// (codegen/plan/joint.h).
 std::string orderOf(const RowCandidate& rows) {
   const RowLayout& layout = rows.layout;
   const bool divided = layout.divided.parts > 0;

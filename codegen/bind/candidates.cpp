@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "codegen/emit/plan_kernel.h"
-#include "codegen/families/row_candidates.h"
+#include "codegen/families/rows/row_candidates.h"
 #include "codegen/plan/analysis.h"
 #include "ir/base/check.h"
 

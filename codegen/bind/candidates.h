@@ -27,8 +27,8 @@ struct Candidate {
 // time model (codegen/bind/time_model.h). The families are:
 //   loops     loops that pass over the elements once (codegen/plan/schedule.h)
 //   rows      a kernel passes over each row, or each bundle of rows, once or several times, and
-//             holds the row if it fits (codegen/families/rows.h)
-//   divided   several CUDA blocks share each row (codegen/families/divide_rows.h)
+//             holds the row if it fits (codegen/families/rows/rows.h)
+//   divided   several CUDA blocks share each row (codegen/families/rows/divide_rows.h)
 //   sweeps    each pass over the rows has launches of its own (codegen/families/sweeps.h)
 //   squares   transposes (codegen/families/squares.h)
 //   columns   one launch computes rows and sums columns over parts of the rows, and a second launch

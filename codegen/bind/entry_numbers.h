@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/families/row_candidates.h"
+#include "codegen/families/rows/row_candidates.h"
 #include "codegen/plan/argument_value.h"
 #include "codegen/plan/schedule.h"
 #include "codegen/plan/space.h"

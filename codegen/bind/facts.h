@@ -3,7 +3,7 @@
 #include <string>
 
 #include "codegen/bind/entry_numbers.h"
-#include "codegen/families/rows.h"
+#include "codegen/families/rows/rows.h"
 #include "codegen/families/squares.h"
 
 namespace heddle::codegen {
@@ -14,7 +14,7 @@ namespace heddle::codegen {
 
 // Says what the next facts describe:
 // - Loop, SharedLoop, Rows, Squares: one entry (EntryNumbers).
-// - Ranges: the first of two entries that one launch computes (codegen/plan/ranges.h).
+// - Ranges: the first of two entries that one launch computes (codegen/families/loops.h).
 // - Sweeps, Columns: all entries of a piece (PiecePlanner). The facts of these entries follow.
 // - Empty: a piece without entries.
 enum class FactKind : char { Empty, Loop, Ranges, SharedLoop, Rows, Squares, Sweeps, Columns };

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "codegen/families/divide_rows.h"
+#include "codegen/families/rows/divide_rows.h"
 #include "ir/base/ceil_div.h"
 
 namespace heddle::codegen {

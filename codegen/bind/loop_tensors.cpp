@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "codegen/plan/ranges.h"
+#include "codegen/families/loops.h"
 
 namespace heddle::codegen {
 namespace {
@@ -47,14 +47,14 @@ LoopTensors loopTensors(const Computation& computation, Space space) {
   }
   const size_t first_partial = space.tensors.size();
   LoopTensors result;
-  NestRequest whole;
+  LoopRequest whole;
   whole.space = space;
   whole.computation = computation;
   dropUnusedTensors(whole);
   result.whole = usedOf(whole.space, space, first_partial);
   result.partials = partialTypes(computation.accumulators);
   if (result.partials.empty()) return result;
-  Decision d;
+  LoopPlan d;
   d.computation = computation;
   d.first.computation = computation;
   d.first.schedule.splits = 2;

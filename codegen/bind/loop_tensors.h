@@ -9,7 +9,7 @@
 namespace heddle::codegen {
 
 // The tensors that the loops of a segment use. They do not depend on shapes. A kernel has one loop
-// (`whole`) or two halves (`first`, `second`; codegen/plan/ranges.h).
+// (`whole`) or two halves (`first`, `second`; codegen/families/loops.h).
 struct LoopTensors {
   struct Used {
     // Indices into Space::tensors. The tensors of partial results follow after all others there.
@@ -27,7 +27,7 @@ struct LoopTensors {
 LoopTensors loopTensors(const Computation& computation, Space space);
 
 // Keeps only the tensors of `space` that `used` lists, in the order of the lists. The result is the
-// same as with dropUnusedTensors() (codegen/plan/ranges.h), but this function need not search
+// same as with dropUnusedTensors() (codegen/families/loops.h), but this function need not search
 // the bodies (codegen/plan/body.h) for tensors.
 void keepOnly(const LoopTensors::Used& used, Space& space);
 

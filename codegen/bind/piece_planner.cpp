@@ -4,10 +4,9 @@
 
 #include "codegen/bind/facts.h"
 #include "codegen/bind/launch_work.h"
+#include "codegen/families/loops.h"
 #include "codegen/plan/generated.h"
 #include "codegen/plan/joint.h"
-#include "codegen/plan/loop_nest.h"
-#include "codegen/plan/ranges.h"
 #include "ir/base/ceil_div.h"
 
 namespace heddle::codegen {

@@ -11,7 +11,7 @@
 #include "codegen/bind/entry_numbers.h"
 #include "codegen/bind/loop_tensors.h"
 #include "codegen/families/columns.h"
-#include "codegen/families/rows.h"
+#include "codegen/families/rows/rows.h"
 #include "codegen/families/squares.h"
 #include "codegen/families/sweeps.h"
 #include "codegen/plan/analysis.h"

@@ -6,13 +6,13 @@ namespace heddle::codegen {
 
 // An item before the last one of a step can be incomplete only if several axes are reduced. With
 // one reduced axis, only the last item of the row can be incomplete.
-JointValues::JointValues(TextWriter& out, const LoopNest& nest)
+JointValues::JointValues(TextWriter& out, const TileProgram& program)
     : out_(out),
-      s_(nest.schedule),
+      s_(*program.items),
       inner_(s_.kind == ScheduleKind::InnerReduction),
-      per_item_(inner_ && !s_.exact && nest.reduced.size() > 1) {
-  for (AccumulatorId a : withState(nest.computation.accumulators)) {
-    if (addsTogether(nest.computation.accumulators[a])) accumulators_.push_back(a);
+      per_item_(inner_ && !s_.exact && program.frame.reduced.size() > 1) {
+  for (AccumulatorId a : withState(program.frame.accumulators)) {
+    if (addsTogether(program.frame.accumulators[a])) accumulators_.push_back(a);
   }
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "codegen/emit/kernel_text.h"
-#include "codegen/plan/loop_nest.h"
+#include "codegen/tile/program.h"
 
 namespace heddle::codegen {
 
@@ -15,7 +15,7 @@ namespace heddle::codegen {
 // only.
 class JointValues {
  public:
-  JointValues(TextWriter& out, const LoopNest& nest);
+  JointValues(TextWriter& out, const TileProgram& program);
 
   // Writes the declarations of the arrays for one step, if they hold the elements of a step.
   void beginStep();

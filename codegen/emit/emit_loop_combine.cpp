@@ -13,7 +13,7 @@ int32_t LoopCombiner::states(AccumulatorId a) const {
 }
 
 void LoopCombiner::declare() {
-  for (AccumulatorId a : withState(nest_.computation.accumulators)) {
+  for (AccumulatorId a : withState(frame_.accumulators)) {
     const Accumulator& acc = accumulator(a);
     out_.line(fmt::format("{} acc{}[{}];", stateType(acc), a, states(a)));
     if (acc.joint != JointKind::None) continue;
@@ -24,7 +24,7 @@ void LoopCombiner::declare() {
 }
 
 void LoopCombiner::rows() {
-  for (AccumulatorId a : withState(nest_.computation.accumulators)) {
+  for (AccumulatorId a : withState(frame_.accumulators)) {
     lanes(a);
     row(a);
   }
@@ -68,7 +68,7 @@ bool LoopCombiner::usesScratch() const {
 void LoopCombiner::declareScratch() {
   if (!usesScratch()) return;
   int bytes = 0;
-  for (AccumulatorId a : withState(nest_.computation.accumulators)) {
+  for (AccumulatorId a : withState(frame_.accumulators)) {
     bytes = std::max(bytes, stateBytes(accumulator(a)));
   }
   out_.line(fmt::format("__shared__ hd::SharedBytes<{}> scratch;", bytes * s_.lanes * s_.block));
@@ -78,7 +78,7 @@ void LoopCombiner::declareScratch() {
 // access for one accumulator from the first store for the next one.
 void LoopCombiner::columns() {
   if (!usesScratch()) return;
-  for (AccumulatorId a : withState(nest_.computation.accumulators)) column(a);
+  for (AccumulatorId a : withState(frame_.accumulators)) column(a);
 }
 
 // Combines acc[lane] of all threads of a column into acc[lane] of the thread with share 0.

@@ -1,19 +1,20 @@
 #pragma once
 
 #include "codegen/emit/kernel_text.h"
-#include "codegen/plan/loop_nest.h"
+#include "codegen/tile/program.h"
 
 namespace heddle::codegen {
 
-// Writes the CUDA text that combines the accumulators of a LoopNest. codegen/plan/body.h explains
-// states, and codegen/plan/schedule.h explains lanes, inner and outer reductions. When this text
-// begins, each thread has its states in the arrays `acc0`, `acc1`, ..., one array per accumulator
-// with a state. The text combines the states in a fixed order, so results are reproducible. If the
-// reduced items are divided into ranges (Schedule::splits), each block computes the states of only
-// one range.
+// Writes the CUDA text that combines the accumulators of a program of items. codegen/plan/body.h
+// explains states, and codegen/plan/schedule.h explains lanes, inner and outer reductions. When
+// this text begins, each thread has its states in the arrays `acc0`, `acc1`, ..., one array per
+// accumulator with a state. The text combines the states in a fixed order, so results are
+// reproducible. If the reduced items are divided into ranges (Schedule::splits), each block
+// computes the states of only one range.
 class LoopCombiner {
  public:
-  LoopCombiner(TextWriter& out, const LoopNest& nest) : out_(out), nest_(nest), s_(nest.schedule) {}
+  LoopCombiner(TextWriter& out, const TileProgram& program)
+      : out_(out), frame_(program.frame), s_(*program.items) {}
 
   // Returns the number of states of a thread: one per lane. Exception: an inner reduction for which
   // addsTogether() (codegen/emit/accumulator_text.h) returns true has one state for all lanes.
@@ -36,15 +37,13 @@ class LoopCombiner {
   void columns();
 
  private:
-  const Accumulator& accumulator(AccumulatorId a) const {
-    return nest_.computation.accumulators[a];
-  }
+  const Accumulator& accumulator(AccumulatorId a) const { return frame_.accumulators[a]; }
   void lanes(AccumulatorId a);
   void row(AccumulatorId a);
   void column(AccumulatorId a);
 
   TextWriter& out_;
-  const LoopNest& nest_;
+  const KernelFrame& frame_;
   const Schedule& s_;
 };
 

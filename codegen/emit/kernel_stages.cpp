@@ -11,24 +11,11 @@
 
 namespace heddle::codegen {
 
-LaunchStage makeStage(TileProgram& program) {
-  LaunchStage stage;
-  stage.entry = program.frame.entry;
-  program.frame.args.moveInto(stage);
-  const int64_t items_per_tile = program.frame.items_per_tile.hi();
-  if (program.square) {
-    setGrid(*program.square, program.target, items_per_tile, stage);
-  } else {
-    setGrid(program.layout, program.target, program.frame.kept_items.hi(), items_per_tile, stage);
-  }
-  return stage;
-}
-
-LaunchStage makeStage(const std::string& entry, LoopNest& first, LoopNest& second) {
+LaunchStage makeStage(const std::string& entry, TileProgram& first, TileProgram& second) {
   LaunchStage stage = makeStage(first);
   HEDDLE_CHECK(stage.grid * static_cast<int64_t>(sizeof(unsigned)) <= LaunchStage::kCounterBytes,
                "{} has {} groups of blocks, which are more than the counters", entry, stage.grid);
-  second.args.moveInto(stage);
+  second.frame.args.moveInto(stage);
   stage.entry = entry;
   stage.pointers.push_back({static_cast<int32_t>(stage.args.size()), LaunchStage::kCounters});
   stage.args.resize(stage.args.size() + sizeof(void*));

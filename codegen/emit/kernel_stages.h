@@ -8,17 +8,13 @@
 #include "codegen/families/sweeps.h"
 #include "codegen/kernel.h"
 #include "codegen/plan/argument_value.h"
-#include "codegen/plan/loop_nest.h"
 #include "codegen/tile/program.h"
 
 namespace heddle::codegen {
 
-// Returns the launch of a tile program. Moves the arguments of the program into the launch.
-LaunchStage makeStage(TileProgram& program);
-
 // Returns the launch of a kernel whose text is from emitCudaRanges(). Moves the arguments of both
 // halves into the launch.
-LaunchStage makeStage(const std::string& entry, LoopNest& first, LoopNest& second);
+LaunchStage makeStage(const std::string& entry, TileProgram& first, TileProgram& second);
 
 // Appends the hash of the source text to the names of the entry points, in the text and in the
 // stages. Different texts then define different names, so that a caller can compile several texts

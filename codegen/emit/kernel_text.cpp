@@ -250,11 +250,15 @@ std::string storedText(const Body& body, NodeId node, DType dtype, const std::st
   return fmt::format("hd::put<{}>({})", storedType(dtype), value);
 }
 
-std::vector<int> tensorsOf(const Body& body) {
+int tensorOf(const std::vector<LoadTile>& loads, int tile) {
+  const auto load = std::ranges::find(loads, TileId(tile), &LoadTile::tile);
+  HEDDLE_CHECK(load != loads.end(), "no load reads tile {}", tile);
+  return load->tensor;
+}
+
+std::vector<int> tensorsOf(const Body& body, const std::vector<LoadTile>& loads) {
   std::set<int> tensors;
-  for (const Node& node : body.nodes) {
-    if (node.kind == Node::Kind::Load) tensors.insert(node.index);
-  }
+  for (const LoadTile& load : loads) tensors.insert(load.tensor);
   for (const Store& store : body.stores) tensors.insert(store.tensor);
   return {tensors.begin(), tensors.end()};
 }

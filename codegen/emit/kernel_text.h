@@ -5,13 +5,12 @@
 #include <string_view>
 
 #include "codegen/families/shared_launch.h"
-#include "codegen/plan/loop_nest.h"
 #include "codegen/tile/program.h"
 
 namespace heddle::codegen {
 
-// Types and functions that the emitters share. An emitter writes the text of a kernel from a loop
-// nest or a tile program.
+// Types and functions that the emitters share. An emitter writes the text of a kernel from a tile
+// program.
 
 // Collects lines and indents them.
 class TextWriter {
@@ -39,15 +38,15 @@ std::string convertText(const std::string& text, DType from, DType to);
 std::string applyText(std::string_view text, const std::string& a, const std::string& b = {},
                       const std::string& c = {}, const std::string& d = {});
 
-// The expressions with which a body reads tensors and accumulators, and the expression of the
-// current lane. They differ between emitters. Below, `tensor` is Node::index of a Load
-// (codegen/plan/body.h). In a tile program, this is the number of a tile (codegen/tile/program.h).
+// The expressions with which a body reads tiles and accumulators, and the expression of the
+// current lane. They differ between emitters. Below, `tile` is Node::index of a Load
+// (codegen/plan/body.h).
 struct LeafText {
-  std::function<std::string(int tensor)> element;  // element of a tensor, in storedType()
+  std::function<std::string(int tile)> element;  // element of a tile, in storedType()
   std::function<std::string(AccumulatorId accumulator)> result;  // final state of an accumulator
   std::string lane;                                              // number of the current lane
-  // Returns whether all lanes of a tensor have the same element. Not set: the lanes may differ.
-  std::function<bool(int tensor)> is_one_for_lanes;
+  // Returns whether all lanes of a tile have the same element. Not set: the lanes may differ.
+  std::function<bool(int tile)> is_one_for_lanes;
   // Returns the name of the vector that contains the values of the window `node`
   // (codegen/emit/windows.h), or "" if the node is no window. Not set: there are no windows.
   std::function<std::string(NodeId node)> window;
@@ -111,9 +110,12 @@ std::string exactText(const Store& store, const std::string& prefix);
 // Returns the expression of a node's value, converted to the stored type of `dtype`.
 std::string storedText(const Body& body, NodeId node, DType dtype, const std::string& prefix);
 
-// Returns the tensors that the Load nodes and the stores of a body access, as indices into
-// Space::tensors, in ascending order.
-std::vector<int> tensorsOf(const Body& body);
+// Returns the tensor from which one of the loads reads tile number `tile`. Requires that there is
+// such a load.
+int tensorOf(const std::vector<LoadTile>& loads, int tile);
+// Returns the tensors that the loads and the stores of a statement access, as indices into
+// KernelFrame::accesses, in ascending order.
+std::vector<int> tensorsOf(const Body& body, const std::vector<LoadTile>& loads);
 
 // C++: writes a pragma that forbids GCC to unroll the loop over the lanes of `accumulators`. Writes
 // nothing if GCC vectorizes the loop without the pragma. GCC unrolls a loop over at most 16 lanes
@@ -138,27 +140,28 @@ void writeCoordinates(TextWriter& out, const std::vector<Coordinate>& coordinate
 
 // These functions return the text of the entry point and of its argument struct. In a kernel
 // source, the runtime header must precede this text (codegen/compile/runtime_text.h).
-std::string emitCuda(const LoopNest& nest);
-std::string emitCpp(const LoopNest& nest);
 std::string emitCuda(const TileProgram& program);
 std::string emitCpp(const TileProgram& program);
+std::string emitItemsCuda(const TileProgram& program);    // emitCuda() of a program with items
+std::string emitItemsCpp(const TileProgram& program);     // emitCpp() of a program with items
 std::string emitSquaresCuda(const TileProgram& program);  // emitCuda() of a program with squares
 std::string emitSquaresCpp(const TileProgram& program);   // emitCpp() of a program with squares
 std::string emitBundlesCpp(const TileProgram& program);   // emitCpp() of a program with bundles
 
 // Returns the text of a CUDA kernel that computes both halves of a reduction
-// (codegen/plan/ranges.h): `first` stores partial results, and `second` combines them. The
+// (codegen/families/loops.h): `first` stores partial results, and `second` combines them. The
 // argument struct of `entry` consists of the structs of both halves and the pointer to the counters
 // (LaunchStage::kCounters).
-std::string emitCudaRanges(const std::string& entry, const LoopNest& first, const LoopNest& second);
+std::string emitCudaRanges(const std::string& entry, const TileProgram& first,
+                           const TileProgram& second);
 // Returns the text of one half as a function: `void entry(args)`, or `void entry(args, scratch)`
 // if LoopCombiner::usesScratch() (codegen/emit/emit_loop_combine.h) returns true.
-std::string emitCudaHalf(const LoopNest& nest);
+std::string emitCudaHalf(const TileProgram& program);
 
-// Returns the text of a pointwise nest as a function that the kernel of a CUDA shared launch calls:
-// `void entry(args, block, blocks)`. The kernel of a C++ shared launch calls the function of
-// emitCpp().
-std::string emitCudaPart(const LoopNest& nest);
+// Returns the text of a pointwise program of items as a function that the kernel of a CUDA shared
+// launch calls: `void entry(args, block, blocks)`. The kernel of a C++ shared launch calls the
+// function of emitCpp().
+std::string emitCudaPart(const TileProgram& program);
 // These functions return the text of the kernel of a shared launch. The kernel calls the functions
 // of its parts, whose text must precede this text.
 std::string emitSharedCuda(const SharedKernel& kernel);

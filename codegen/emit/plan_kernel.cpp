@@ -7,7 +7,8 @@
 #include "codegen/emit/kernel_stages.h"
 #include "codegen/emit/kernel_text.h"
 #include "codegen/families/columns.h"
-#include "codegen/families/rows.h"
+#include "codegen/families/loops.h"
+#include "codegen/families/rows/rows.h"
 #include "codegen/families/shared_launch.h"
 #include "codegen/families/squares.h"
 #include "codegen/families/sweeps.h"
@@ -16,8 +17,6 @@
 #include "codegen/plan/body.h"
 #include "codegen/plan/generated.h"
 #include "codegen/plan/joint.h"
-#include "codegen/plan/loop_nest.h"
-#include "codegen/plan/ranges.h"
 #include "codegen/plan/schedule.h"
 #include "codegen/plan/space.h"
 #include "ir/base/check.h"
@@ -69,20 +68,20 @@ class Planner {
   // Returns whether the kernel has nothing to store.
   bool isEmpty() const { return codegen::isEmpty(space_); }
 
-  // Adds the segment to shared launches, if it is a pointwise loop nest. Otherwise returns false.
-  // `operands` and `entry` are arguments of SharedLaunches::add().
+  // Adds the segment to shared launches, if it is a pointwise program of items. Otherwise returns
+  // false. `operands` and `entry` are arguments of SharedLaunches::add().
   bool addTo(SharedLaunches& shared, const std::vector<int>& operands, int32_t entry) {
     if (space_.hasReduced() || hasUnalignedRows(space_, target_) || squaresOf()) return false;
-    NestRequest request;
+    LoopRequest request;
     request.entry = shared.bodyName();
     request.space = space_;
     request.computation = makeComputation(segment_, analysis_, space_);
     request.schedule = chooseSharedSchedule(space_, target_);
     dropUnusedTensors(request);
-    LoopNest nest = buildLoopNest(request);
-    std::string text = target_ == Target::Cuda ? emitCudaPart(nest) : emitCpp(nest);
-    shared.add(std::move(nest), std::move(text), describe(request.schedule, request.space),
-               operands, entry);
+    TileProgram program = buildLoops(segment_, request);
+    std::string text = target_ == Target::Cuda ? emitCudaPart(program) : emitCpp(program);
+    std::string description = printProgram(program);
+    shared.add(std::move(program), std::move(text), std::move(description), operands, entry);
     return true;
   }
 
@@ -90,35 +89,36 @@ class Planner {
   int32_t operandAlignment(int32_t operand) const { return operands_.alignmentOf(operand); }
 
   void planOneSweep() {
-    Decision d = decideLoops(segment_, analysis_, space_, target_, suffix_, choice_);
+    LoopPlan d = planLoops(segment_, analysis_, space_, target_, suffix_, choice_);
     made_ = choiceOf(d.first.schedule);
-    description_ = describe(d.first.schedule, d.first.space);
-    if (d.in_ranges) {
-      description_ += d.in_one_launch ? "\nthen, in the same launch, " : "\nthen ";
-      description_ += describe(d.second.schedule, d.second.space);
-    }
+    if (d.in_one_launch) return planRanges(d);
+    TileProgram first = buildLoops(segment_, d.first);
+    planTiles(first);
     if (isEmpty()) return;
     plan_.workspace_bytes = d.workspace_bytes;
-    if (d.in_one_launch) return planRanges(d);
-    for (const NestRequest* request : {&d.first, &d.second}) {
-      if (request == &d.second && !d.in_ranges) break;
-      LoopNest nest = buildLoopNest(*request);
-      plan_.source.text += target_ == Target::Cuda ? emitCuda(nest) : emitCpp(nest);
-      addLayout(nest.args);
-      plan_.stages.push_back(makeStage(nest));
-    }
+    if (d.in_ranges) planCombine(d.second);
+  }
+
+  // Plans the launch that combines partial results of earlier launches.
+  void planCombine(const LoopRequest& request) {
+    TileProgram program = buildLoops(segment_, request);
+    description_ += "\nthen " + printProgram(program);
+    addLaunch(program);
   }
 
   // Plans one launch that computes both halves of a reduction in ranges.
-  void planRanges(Decision& d) {
+  void planRanges(LoopPlan& d) {
     const std::string entry = d.first.entry;
     d.first.entry = "heddle_ranges" + suffix_;
-    LoopNest first = buildLoopNest(d.first);
-    LoopNest second = buildLoopNest(d.second);
+    TileProgram first = buildLoops(segment_, d.first);
+    TileProgram second = buildLoops(segment_, d.second);
+    description_ = printProgram(first) + "\nthen, in the same launch, " + printProgram(second);
+    if (isEmpty()) return;
+    plan_.workspace_bytes = d.workspace_bytes;
     plan_.source.text += emitCudaRanges(entry, first, second);
-    const auto offset = static_cast<int32_t>(first.args.bytes());
-    addLayout(first.args);
-    layouts_.back().structs.push_back({entriesOf(layouts_), offset, second.args.values()});
+    const auto offset = static_cast<int32_t>(first.frame.args.bytes());
+    addLayout(first.frame.args);
+    layouts_.back().structs.push_back({entriesOf(layouts_), offset, second.frame.args.values()});
     plan_.stages.push_back(makeStage(entry, first, second));
   }
 
@@ -169,7 +169,7 @@ class Planner {
     const RowPart part = rowPart(segment_, analysis_, extents_, columns);
     const Analysis row_analysis = analyze(part.sweep.segment);
     Space rows = spaceOf(part.sweep, row_analysis, part.operands);
-    Decision d;
+    LoopPlan d;
     const Analysis column_analysis = columnAnalysis(segment_, analysis_, columns);
     d.first.space =
         coalesce(segment_, column_analysis, extents_, operands_.inputs, operands_.outputs);
@@ -202,17 +202,14 @@ class Planner {
     }
     program = build();
     made_ = {"columns", std::move(made.parameters)};
-    description_ = printProgram(*program) + "\nthen " + describe(d.second.schedule, d.second.space);
+    description_ = printProgram(*program);
     plan_.workspace_bytes = d.workspace_bytes;
     addLayout(program->frame.args);
     KernelPlan row_plan;
     row_plan.source.text = target_ == Target::Cuda ? emitCuda(*program) : emitCpp(*program);
     row_plan.stages.push_back(makeStage(*program));
     appendSweep(plan_, part.sweep, {}, std::move(row_plan));
-    LoopNest nest = buildLoopNest(d.second);
-    addLayout(nest.args);
-    plan_.source.text += target_ == Target::Cuda ? emitCuda(nest) : emitCpp(nest);
-    plan_.stages.push_back(makeStage(nest));
+    planCombine(d.second);
     return true;
   }
 
@@ -225,8 +222,11 @@ class Planner {
 
   void planTiles(TileProgram& program) {
     description_ = printProgram(program);
-    if (isEmpty()) return;
-    plan_.source.text = target_ == Target::Cuda ? emitCuda(program) : emitCpp(program);
+    if (!isEmpty()) addLaunch(program);
+  }
+
+  void addLaunch(TileProgram& program) {
+    plan_.source.text += target_ == Target::Cuda ? emitCuda(program) : emitCpp(program);
     addLayout(program.frame.args);
     plan_.stages.push_back(makeStage(program));
   }
@@ -292,8 +292,8 @@ struct Planned {
   std::vector<StageLayout> layouts;
 };
 
-// Plans the independent parts of a segment. Pointwise loop nests share launches, and every other
-// part has its own launches. A part without elements to store has no launch.
+// Plans the independent parts of a segment. Pointwise programs of items share launches, and every
+// other part has its own launches. A part without elements to store has no launch.
 Planned planParts(const Fusion& segment, const Analysis& analysis, const Operands& operands,
                   Target target, const RunSizes& run) {
   const std::vector<AnalyzedPart>& parts = analysis.parts;

@@ -43,9 +43,11 @@ void markOperands(const Body& body, const IdVector<NodeId, bool>& leaves,
 
 }  // namespace
 
-Windows::Windows(const Body& body, const IdVector<AccumulatorId, Accumulator>& accumulators,
-                 const KernelFrame& frame, int32_t lanes)
+Windows::Windows(const Body& body, const std::vector<LoadTile>& loads,
+                 const IdVector<AccumulatorId, Accumulator>& accumulators, const KernelFrame& frame,
+                 int32_t lanes)
     : body_(body),
+      loads_(loads),
       frame_(frame),
       lanes_(lanes),
       is_window_(body.nodes.size(), false),
@@ -97,7 +99,7 @@ std::optional<int> Windows::growthOf(const Node& node) const {
     case Node::Kind::Literal:
       return 0;
     case Node::Kind::Load:
-      if (frame_.access(node.index).lane == LaneStride::Zero) return 0;
+      if (frame_.access(tensorOf(loads_, node.index)).lane == LaneStride::Zero) return 0;
       return std::nullopt;
     case Node::Kind::Apply:
       break;
@@ -239,6 +241,23 @@ void Windows::writePart(TextWriter& out, NodeId node, const LeafText& leaves,
       "hd::loadWindow<{}>({}, {} + ({}), {}, {}true ? {} : 0, hd::put<{}>({}), lanes{});", lanes_,
       to, access.name, offset, first, inside, access.extents[along].str(), storedType(part.dtype),
       outsideText(body_, part, "first"), node));
+}
+
+std::string Windows::nameOf(NodeId node, const char* slot) const {
+  if (std::find(nodes_.begin(), nodes_.end(), node) == nodes_.end()) return {};
+  return fmt::format("window{}[{}]", node, slot);
+}
+
+void Windows::declare(TextWriter& out, int32_t items) const {
+  for (NodeId node : nodes_) {
+    out.line(fmt::format("hd::Lanes<{}, {}> {};", lanes_, storedType(at(node).dtype),
+                         nameOf(node, std::to_string(items).c_str())));
+  }
+}
+
+void Windows::load(TextWriter& out, LeafText leaves, const char* slot) const {
+  leaves.lane = "0";
+  for (NodeId node : nodes_) write(out, node, leaves, nameOf(node, slot));
 }
 
 // Writes a scope in which all indices are computed for lane 0. The constants of writeNodes() have

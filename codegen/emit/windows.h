@@ -19,23 +19,28 @@ namespace heddle::codegen {
 //   also can if the condition compares two integers that each grow by a constant from lane to lane,
 //   and the constants differ by 1. Most vectors then load only one of the two windows.
 //
-// If vectors have one lane, there are no windows. The body and the frame must live longer than the
-// object.
+// If vectors have one lane, there are no windows. `loads` are the loads of the tiles that the body
+// reads. All arguments must live longer than the object.
 class Windows {
  public:
-  Windows(const Body& body, const IdVector<AccumulatorId, Accumulator>& accumulators,
-          const KernelFrame& frame, int32_t lanes);
+  Windows(const Body& body, const std::vector<LoadTile>& loads,
+          const IdVector<AccumulatorId, Accumulator>& accumulators, const KernelFrame& frame,
+          int32_t lanes);
 
-  // Returns the windows that are not parts of another window, in ascending order.
-  const std::vector<NodeId>& nodes() const { return nodes_; }
   // Returns, for each node of the body, whether the code that runs per lane needs the node.
   const IdVector<NodeId, bool>& perLane() const { return per_lane_; }
 
-  // Writes the load of window `node` into the vector `to`. The text uses the variable `count`, the
-  // number of lanes that exist. `leaves` must contain the expressions of lane 0.
-  void write(TextWriter& out, NodeId node, const LeafText& leaves, const std::string& to) const;
+  // Writes the declarations of arrays of `items` vectors, one array per window.
+  void declare(TextWriter& out, int32_t items) const;
+  // Writes the loads of the vectors of item `slot`. The text uses the variable `count`, the number
+  // of lanes that exist. `leaves` must contain the expressions of the item.
+  void load(TextWriter& out, LeafText leaves, const char* slot) const;
+  // Returns the name of the vector that contains window `node` of item `slot`, or "" if the node is
+  // no window or is a part of another window.
+  std::string nameOf(NodeId node, const char* slot) const;
 
  private:
+  void write(TextWriter& out, NodeId node, const LeafText& leaves, const std::string& to) const;
   const Node& at(NodeId node) const { return body_.nodes[node]; }
   std::optional<int> growthOf(const Node& node) const;
   std::optional<int> growthOf(const ComputedIndex& computed) const;
@@ -49,6 +54,7 @@ class Windows {
   void writePart(TextWriter& out, NodeId node, const LeafText& leaves, const std::string& to) const;
 
   const Body& body_;
+  const std::vector<LoadTile>& loads_;
   const KernelFrame& frame_;
   const int32_t lanes_;
   // Per node: by how much its value grows from lane to lane. nullopt: not known. A node with growth
@@ -56,7 +62,8 @@ class Windows {
   IdVector<NodeId, std::optional<int>> growth_;
   IdVector<NodeId, bool> is_window_;
   IdVector<NodeId, bool> per_lane_;
-  std::vector<NodeId> nodes_;
+  std::vector<NodeId>
+      nodes_;  // the windows that are not parts of another window, in ascending order
 };
 
 }  // namespace heddle::codegen

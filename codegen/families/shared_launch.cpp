@@ -33,7 +33,7 @@ size_t headerBytes(size_t bodies, size_t most_parts) {
 
 }  // namespace
 
-void SharedLaunches::add(LoopNest nest, std::string text, std::string schedule,
+void SharedLaunches::add(TileProgram program, std::string text, std::string schedule,
                          const std::vector<int>& operands, int32_t entry) {
   auto body = std::find_if(bodies_.begin(), bodies_.end(),
                            [&](const Body& known) { return known.text == text; });
@@ -41,8 +41,8 @@ void SharedLaunches::add(LoopNest nest, std::string text, std::string schedule,
     bodies_.push_back({std::move(text), std::move(schedule), {}, {}});
     body = bodies_.end() - 1;
   }
-  body->structs.push_back({entry, 0, nest.args.values()});
-  LaunchStage part = makeStage(nest);
+  body->structs.push_back({entry, 0, program.frame.args.values()});
+  LaunchStage part = makeStage(program);
   for (LaunchStage::PointerPatch& patch : part.pointers) {
     patch.operand = operands.at(static_cast<size_t>(patch.operand));
   }

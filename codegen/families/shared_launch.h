@@ -7,7 +7,7 @@
 
 #include "codegen/kernel.h"
 #include "codegen/plan/argument_value.h"
-#include "codegen/plan/loop_nest.h"
+#include "codegen/tile/program.h"
 
 namespace heddle::codegen {
 
@@ -29,9 +29,9 @@ struct SharedKernel {
   int32_t block = 1;
 };
 
-// Creates the launches for parts that are pointwise loop nests. Parts with the same text share one
-// body. The kernel text contains each body once, so it does not grow with the number of parts. The
-// sizes of the parts are arguments and do not appear in the text.
+// Creates the launches for parts whose programs are pointwise (codegen/families/loops.h). Parts
+// with the same text share one body. The kernel text contains each body once, so it does not grow
+// with the number of parts. The sizes of the parts are arguments and do not appear in the text.
 class SharedLaunches {
  public:
   // The names of all kernels and bodies begin with `entry`.
@@ -47,11 +47,11 @@ class SharedLaunches {
   // finish() replaces it by a different name for each body.
   std::string bodyName() const { return entry_ + "_body_"; }
 
-  // Adds a part. `text` is the function that computes the part. Operand i of the nest is operand
+  // Adds a part. `text` is the function that computes the part. Operand i of the program is operand
   // operands[i] of the segment. `schedule` is the description of the part for users. `entry`
   // becomes StageLayout::Struct::entry of the part.
-  void add(LoopNest nest, std::string text, std::string schedule, const std::vector<int>& operands,
-           int32_t entry);
+  void add(TileProgram program, std::string text, std::string schedule,
+           const std::vector<int>& operands, int32_t entry);
 
   struct Result {
     std::string bodies;                 // the texts of all bodies, each once

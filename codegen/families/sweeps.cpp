@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "codegen/families/row_values.h"
+#include "codegen/families/rows/row_values.h"
 #include "codegen/families/segment_parts.h"
 
 namespace heddle::codegen {

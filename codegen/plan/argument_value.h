@@ -57,7 +57,7 @@ struct FrameNumbers {
 // differ.
 struct StageLayout {
   // The argument struct of one *entry*: of an entry point, of one part of a shared launch
-  // (`first`), or of one half of a CUDA reduction in ranges (codegen/plan/ranges.h). The
+  // (`first`), or of one half of a CUDA reduction in ranges (codegen/families/loops.h). The
   // entries of all launches of a kernel are numbered together.
   struct Struct {
     int32_t entry = 0;   // number of the entry

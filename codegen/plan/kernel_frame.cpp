@@ -86,6 +86,7 @@ class FrameBuilder {
         space_(request.space),
         numbers_{request.space, request.schedule, request.reduced_count} {
     frame_.entry = request.entry;
+    frame_.extents = request.space.extents;
     frame_.accumulators = request.accumulators;
   }
 

@@ -120,10 +120,11 @@ struct IndexedAccess {
   std::vector<std::string> wholes;
 };
 
-// What loop nests (codegen/plan/loop_nest.h) and tile programs (codegen/tile/program.h) have in
-// common: arguments, tensors, the offsets of their elements, and accumulators.
+// The parts of a tile program (codegen/tile/program.h) that do not depend on its layout: arguments,
+// tensors, the offsets of their elements, and accumulators.
 struct KernelFrame {
-  std::string entry;  // name of the entry point
+  std::string entry;    // name of the entry point
+  AxisNumbers extents;  // elements along each axis of the space
   ArgumentLayout args;
   std::vector<Access> accesses;                        // parallel to Space::tensors
   IdVector<CoordinateId, AxisCoordinate> coordinates;  // parallel to Space::coordinates

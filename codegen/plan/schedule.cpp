@@ -376,11 +376,11 @@ void apply(const KernelChoice* choice, const Space& space, bool may_split, Sched
   s.splits = numberOf(choice, "splits", most, std::min(s.splits, std::max<int64_t>(most, 1)));
 }
 
-std::string describe(const Schedule& s, const Space& space) {
+std::string describe(const Schedule& s, const AxisNumbers& extents, size_t kept) {
   static constexpr const char* kNames[] = {"pointwise", "inner reduction", "outer reduction"};
   std::string text = fmt::format("{} over", kNames[static_cast<size_t>(s.kind)]);
-  for (size_t i = 0; i < space.extents.size(); ++i) {
-    text += fmt::format(" {}{}", space.extents[i], i < space.kept ? "" : ":reduced");
+  for (size_t i = 0; i < extents.size(); ++i) {
+    text += fmt::format(" {}{}", extents[i], i < kept ? "" : ":reduced");
   }
   text += fmt::format("; {} lanes", s.lanes);
   if (s.target == Target::Cuda) {

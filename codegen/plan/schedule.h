@@ -30,7 +30,7 @@ namespace heddle::codegen {
 //
 // If splits > 1, the reduced items are divided into `splits` ranges. One half of the kernel stores
 // the accumulators of each range in the workspace. The other half combines them in a fixed order,
-// so the result is the same in every run (Decision in codegen/plan/ranges.h).
+// so the result is the same in every run (LoopPlan in codegen/families/loops.h).
 enum class ScheduleKind : uint8_t { Pointwise, InnerReduction, OuterReduction };
 
 struct Schedule {
@@ -80,7 +80,8 @@ KernelChoice choiceOf(const Schedule& schedule);
 // "loops".
 void apply(const KernelChoice* choice, const Space& space, bool may_split, Schedule& schedule);
 
-// Returns the schedule in words, for `heddle dump`.
-std::string describe(const Schedule& schedule, const Space& space);
+// Returns the schedule in words, for `heddle dump`. `extents` contains the extents of the axes of
+// the space: `kept` kept axes, and then the reduced axes.
+std::string describe(const Schedule& schedule, const AxisNumbers& extents, size_t kept);
 
 }  // namespace heddle::codegen

@@ -68,7 +68,7 @@ struct Space {
   size_t kept = 0;  // number of kept axes
   std::vector<SpaceTensor> tensors;
   IdVector<CoordinateId, SpaceCoordinate> coordinates;  // in the order of Analysis::coordinates
-  // In the order of Analysis::indexed_inputs. dropUnusedTensors() (codegen/plan/ranges.h) may
+  // In the order of Analysis::indexed_inputs. dropUnusedTensors() (codegen/families/loops.h) may
   // change this order.
   std::vector<IndexedTensor> indexed;
   AxisNumbers widths;  // values of the pad widths in Analysis::widths

@@ -21,6 +21,8 @@ class ProgramPrinter {
 
  private:
   std::string head() const {
+    const KernelFrame& frame = program_.frame;
+    if (program_.items) return describe(*program_.items, frame.extents, frame.kept.size());
     if (program_.square) {
       const SquareLayout& square = *program_.square;
       const std::string text =
@@ -30,7 +32,6 @@ class ProgramPrinter {
       return text + fmt::format(", {} elements per vector{}", square.vector,
                                 square.banded ? ", in bands of columns" : "");
     }
-    const KernelFrame& frame = program_.frame;
     const RowLayout& layout = program_.layout;
     std::string text =
         fmt::format("rows: {} of {} elements", frame.kept_items.hi(), frame.reduced_count.hi());
@@ -125,6 +126,9 @@ class ProgramPrinter {
   void line(std::string& text, const std::string& indent, const ReduceTiles& reduce) const {
     std::vector<std::string> results;
     for (AccumulatorId a : reduce.accumulators) results.push_back(names(a));
+    for (const Store& store : reduce.body.stores) {
+      results.push_back("store " + program_.frame.access(store.tensor).name);
+    }
     text += fmt::format("\n{}{} = reduce {}", indent, fmt::join(results, ", "),
                         operands(reduce.body, reduce.loads));
   }
@@ -133,6 +137,12 @@ class ProgramPrinter {
     std::vector<std::string> results;
     for (AccumulatorId a : combine.accumulators) results.push_back(names(a));
     text += fmt::format("\n{}combine {}", indent, fmt::join(results, ", "));
+  }
+
+  void line(std::string& text, const std::string& indent, const StoreStates& store) const {
+    std::vector<std::string> names;
+    for (int tensor : store.tensors) names.push_back(program_.frame.access(tensor).name);
+    text += fmt::format("\n{}store {} = the states", indent, fmt::join(names, ", "));
   }
 
   void line(std::string& text, const std::string& indent, const LoopOverRow& loop) const {

@@ -9,6 +9,7 @@
 #include "codegen/kernel.h"
 #include "codegen/plan/body.h"
 #include "codegen/plan/kernel_frame.h"
+#include "codegen/plan/schedule.h"
 #include "codegen/tile/divided_rows.h"
 
 namespace heddle::codegen {
@@ -16,7 +17,10 @@ namespace heddle::codegen {
 // A kernel as a list of statements on tiles. The kernel computes a *space*: a grid of elements with
 // kept and reduced axes (codegen/plan/space.h). A *family* (codegen/families) is the code that
 // creates programs for one kind of kernel. Emitters (codegen/emit/tiles) translate a program
-// statement by statement, and do not depend on families. A program has one of two layouts:
+// statement by statement, and do not depend on families. A program has one of three layouts:
+// - Items (Schedule). The kernel passes over the space once, item by item. A tile has one element
+//   per lane of an item; or one element per result of a reduction (`per_row`), if only the kept
+//   axes change it.
 // - Rows (RowLayout). A *row* consists of all elements along the reduced axes of the space, for one
 //   index along the kept axes. A *tile* has one element per element of the row (a tile *along the
 //   row*), or one element per row (`per_row`). If the elements of a row are far apart in memory, a
@@ -86,7 +90,8 @@ struct MapTiles {
 };
 
 // Applies a body to each element of the row. For each listed accumulator, combines the values of
-// the node Accumulator::element with the accumulator's state.
+// the node Accumulator::element with the accumulator's state. Only a body of a program of items may
+// have stores.
 struct ReduceTiles {
   Body body;
   std::vector<AccumulatorId> accumulators;  // all have a state
@@ -100,9 +105,17 @@ struct CombineParts {
   std::vector<AccumulatorId> accumulators;
 };
 
+// Items only: stores the states of all accumulators as partial results, one range of the reduced
+// items (Schedule::splits) apart from the other. A second program combines them.
+struct StoreStates {
+  // Indices into KernelFrame::accesses, one per member of a state (memberTypes()), in the order of
+  // the accumulators that have a state.
+  std::vector<int> tensors;
+};
+
 struct LoopOverRow;
 using Statement = std::variant<LoadTile, ExchangeTile, MapTiles, StoreExchanged, ReduceTiles,
-                               CombineParts, LoopOverRow>;
+                               CombineParts, StoreStates, LoopOverRow>;
 
 // Cuda only: executes the statements for each part of the row, one part at a time. In such a part,
 // each thread of the row has RowLayout::registers vectors. Tiles along the row that the statements
@@ -200,6 +213,7 @@ struct TileProgram {
   RowLayout layout;
   std::vector<ColumnSums> columns = {};
   std::optional<SquareLayout> square = {};  // set: the tiles are squares; `layout` is not used
+  std::optional<Schedule> items = {};       // set: the tiles are items; `layout` is not used
   IdVector<TileId, Tile> tiles;
   std::vector<Statement> statements;
   KernelFrame frame;
@@ -207,10 +221,14 @@ struct TileProgram {
 
 // These functions set the grid of a launch. Cuda: they also set the block, and the bytes of shared
 // and cleared memory. `rows` is the number of rows or bundles. `items_per_tile` is
-// Schedule::items_per_tile (Cpp).
+// Schedule::items_per_tile (Cpp). `kept_items` is the number of items along the kept axes.
 void setGrid(const RowLayout& layout, Target target, int64_t rows, int64_t items_per_tile,
              LaunchStage& stage);
 void setGrid(const SquareLayout& square, Target target, int64_t items_per_tile, LaunchStage& stage);
+void setGrid(const Schedule& items, int64_t kept_items, LaunchStage& stage);
+
+// Returns the launch of a program. Moves the arguments of the program into the launch.
+LaunchStage makeStage(TileProgram& program);
 
 // Checks a program. Throws InternalError in these cases:
 // - A number of the layout is not positive, two members contradict each other, or a statement does
@@ -224,6 +242,8 @@ void setGrid(const SquareLayout& square, Target target, int64_t items_per_tile, 
 // - A statement loads an output, or a StoreExchanged stores to an input.
 // - A loop contains a loop or a CombineParts.
 // - Rows are divided, but the layout or a statement does not suit this (RowLayout::divided).
+// - The tiles are items, and the program is neither one map nor a reduction: ReduceTiles,
+//   CombineParts, and then either StoreStates or a map that runs once per row.
 void verify(const TileProgram& program);
 
 // Returns how many bytes the tiles along the row take, per element of the row. Counts at the point

@@ -89,6 +89,7 @@ class ProgramVerifier {
 
   void check(const ReduceTiles& reduce) {
     HEDDLE_CHECK(!program_.square, "ReduceTiles in a program of squares");
+    HEDDLE_CHECK(program_.items || reduce.body.stores.empty(), "a reduction of rows has stores");
     checkLoads(reduce.loads);
     checkBody(reduce.body, false);
     forget(reduce.loads);
@@ -106,6 +107,20 @@ class ProgramVerifier {
     for (AccumulatorId a : combine.accumulators) {
       HEDDLE_CHECK(reduced_.at(a), "accumulator {} has no elements", a);
       combined_[a] = true;
+    }
+  }
+
+  void check(const StoreStates& store) const {
+    HEDDLE_CHECK(program_.items, "StoreStates in a program without items");
+    size_t members = 0;
+    for (AccumulatorId a : withState(program_.frame.accumulators)) {
+      HEDDLE_CHECK(combined_.at(a), "accumulator {} is stored before it is combined", a);
+      members += memberTypes(program_.frame.accumulators[a]).size();
+    }
+    HEDDLE_CHECK(members == store.tensors.size(), "{} tensors for {} members of states",
+                 store.tensors.size(), members);
+    for (int tensor : store.tensors) {
+      HEDDLE_CHECK(program_.frame.accesses.at(tensor).output, "a statement stores an input");
     }
   }
 
@@ -181,7 +196,9 @@ class Uses {
           use(reduce.body, reduce.loads);
           ++count_;
         },
-        [&](const CombineParts&) { ++count_; },  // CombineParts names accumulators, not tiles
+        // These statements name accumulators, not tiles.
+        [&](const CombineParts&) { ++count_; },
+        [&](const StoreStates&) { ++count_; },
         [&](const LoopOverRow& loop) { walk(loop.statements); },
     };
     for (const Statement& statement : statements) std::visit(count, statement);
@@ -217,6 +234,7 @@ void verifyDivided(const TileProgram& program) {
         HEDDLE_CHECK(stores == 0, "an output per row is stored before the last sweep");
         ++sweeps;
       },
+      [](const StoreStates&) { HEDDLE_CHECK(false, "divided rows store their states"); },
       [&](const LoopOverRow&) {
         HEDDLE_CHECK(stores == 0, "an output per row is stored before a loop over the row");
       },
@@ -227,6 +245,41 @@ void verifyDivided(const TileProgram& program) {
   HEDDLE_CHECK(
       program.frame.accumulators.size() == static_cast<size_t>(layout.divided.accumulators),
       "the layout has {} accumulators", layout.divided.accumulators);
+}
+
+// Checks the order of the statements of a program of items. Emitters open the loops of a statement
+// where the statement before it ends, so no other order has a meaning.
+void verifyItems(const TileProgram& program) {
+  const Schedule& s = *program.items;
+  HEDDLE_CHECK(s.lanes > 0 && s.unroll > 0 && s.block > 0 && s.reduce_threads > 0 && s.splits > 0,
+               "a number of the schedule is not positive");
+  HEDDLE_CHECK(!program.square && program.columns.empty(),
+               "a program of items has squares, or sums of columns");
+  HEDDLE_CHECK(s.target == program.target, "the schedule is for another target");
+  enum class Done : uint8_t { Nothing, Reduced, Combined, Stored };
+  const bool reduces = s.kind != ScheduleKind::Pointwise;
+  Done done = Done::Nothing;
+  const auto advance = [&](bool is_next, Done to) {
+    HEDDLE_CHECK(is_next, "a statement of a program of items is at a wrong position");
+    done = to;
+  };
+  const auto never = [&](const auto&) { advance(false, Done::Nothing); };
+  const Overloaded follow{
+      [&](const MapTiles& map) {
+        HEDDLE_CHECK(map.results.empty(), "a map of items computes a tile");
+        advance(map.per_row ? done == Done::Combined : !reduces && done == Done::Nothing,
+                Done::Stored);
+      },
+      [&](const ReduceTiles&) { advance(reduces && done == Done::Nothing, Done::Reduced); },
+      [&](const CombineParts&) { advance(done == Done::Reduced, Done::Combined); },
+      [&](const StoreStates&) { advance(done == Done::Combined, Done::Stored); },
+      [&](const LoadTile& load) { never(load); },
+      [&](const ExchangeTile& load) { never(load); },
+      [&](const StoreExchanged& store) { never(store); },
+      [&](const LoopOverRow& loop) { never(loop); },
+  };
+  for (const Statement& statement : program.statements) std::visit(follow, statement);
+  HEDDLE_CHECK(done == Done::Stored, "a program of items stores nothing");
 }
 
 }  // namespace
@@ -243,6 +296,7 @@ void verify(const TileProgram& program) {
       !layout.bundled || (program.columns.empty() && !layout.shifted && layout.blocks == 0),
       "bundles of rows are shifted, or have sums of columns");
   if (layout.divided.parts > 0) verifyDivided(program);
+  if (program.items) verifyItems(program);
   ProgramVerifier(program).check(program.statements);
 }
 

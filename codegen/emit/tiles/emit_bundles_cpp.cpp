@@ -93,6 +93,9 @@ class CppBundleEmitter {
   static void write(const ExchangeTile&) {
     HEDDLE_CHECK(false, "a program of bundles must not exchange tiles");
   }
+  static void write(const StoreStates&) {
+    HEDDLE_CHECK(false, "a program of rows must not store its states");
+  }
   static void write(const StoreExchanged&) {
     HEDDLE_CHECK(false, "a program of bundles must not exchange tiles");
   }

@@ -132,6 +132,7 @@ void CudaTileEmitter::writeEarlier(const Statement& statement) {
       [&](const MapTiles& map) { write(map); },    // computes tiles per row
       [](const ExchangeTile&) {},
       [](const StoreExchanged&) {},
+      [](const StoreStates&) {},
       [](const ReduceTiles&) {},
       [](const LoopOverRow&) {},
   };

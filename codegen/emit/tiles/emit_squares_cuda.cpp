@@ -259,6 +259,9 @@ class SquareEmitter {
   static void write(const CombineParts&) {
     HEDDLE_CHECK(false, "a program of squares must not reduce");
   }
+  static void write(const StoreStates&) {
+    HEDDLE_CHECK(false, "a program of squares must not reduce");
+  }
   static void write(const LoopOverRow&) {
     HEDDLE_CHECK(false, "a program of squares must not loop over a row");
   }

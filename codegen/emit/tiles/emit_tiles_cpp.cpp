@@ -89,13 +89,6 @@ class CppTileEmitter {
     }
   }
 
-  static void write(const ExchangeTile&) {
-    HEDDLE_CHECK(false, "a program of rows must not exchange tiles");
-  }
-  static void write(const StoreExchanged&) {
-    HEDDLE_CHECK(false, "a program of rows must not exchange tiles");
-  }
-
   void write(const LoadTile& load) {
     tensor_of_[load.tile] = load.tensor;
     if (!tile(load.tile).per_row) return;
@@ -377,8 +370,10 @@ class CppTileEmitter {
     }
   }
 
-  void write(const LoopOverRow&) {
-    HEDDLE_CHECK(false, "a C++ program cannot loop over parts of a row");
+  // No family creates any of these statements for a C++ program of rows.
+  template <class Other>
+  static void write(const Other&) {
+    HEDDLE_CHECK(false, "a C++ program of rows has a statement for items, squares or GPUs");
   }
 
   const TileProgram& program_;
@@ -393,6 +388,7 @@ class CppTileEmitter {
 }  // namespace
 
 std::string emitCpp(const TileProgram& program) {
+  if (program.items) return emitItemsCpp(program);
   if (program.square) return emitSquaresCpp(program);
   return program.layout.bundled ? emitBundlesCpp(program) : CppTileEmitter(program).emit();
 }

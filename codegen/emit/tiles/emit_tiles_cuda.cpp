@@ -356,6 +356,7 @@ void CudaTileEmitter::writeStore(int tensor, bool rounds) {
 }
 
 std::string emitCuda(const TileProgram& program) {
+  if (program.items) return emitItemsCuda(program);
   return program.square ? emitSquaresCuda(program) : CudaTileEmitter(program).emit();
 }
 

@@ -5,7 +5,7 @@
 
 #include <functional>
 
-#include "codegen/families/rows.h"
+#include "codegen/families/rows/rows.h"
 #include "codegen/plan/generated.h"
 #include "ir/base/error.h"
 #include "ir/text/fusion_text.h"

@@ -1,9 +1,9 @@
-#include "codegen/families/rows.h"
+#include "codegen/families/rows/rows.h"
 
 #include <algorithm>
 
-#include "codegen/families/bundles.h"
-#include "codegen/families/row_statements.h"
+#include "codegen/families/rows/bundles.h"
+#include "codegen/families/rows/row_statements.h"
 #include "codegen/plan/joint.h"
 #include "ir/base/ceil_div.h"
 #include "ir/base/overloaded.h"
@@ -17,6 +17,7 @@ std::vector<const Body*> bodiesOf(const std::vector<Statement>& statements) {
       [](const LoadTile&) {},
       [](const ExchangeTile&) {},
       [](const StoreExchanged&) {},
+      [](const StoreStates&) {},
       [&](const MapTiles& map) { bodies.push_back(&map.body); },
       [&](const ReduceTiles& reduce) { bodies.push_back(&reduce.body); },
       [](const CombineParts&) {},

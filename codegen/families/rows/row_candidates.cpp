@@ -1,11 +1,11 @@
-#include "codegen/families/row_candidates.h"
+#include "codegen/families/rows/row_candidates.h"
 
 #include <algorithm>
 #include <bit>
 
-#include "codegen/families/bundles.h"
-#include "codegen/families/divide_rows.h"
-#include "codegen/families/row_limits.h"
+#include "codegen/families/rows/bundles.h"
+#include "codegen/families/rows/divide_rows.h"
+#include "codegen/families/rows/row_limits.h"
 #include "ir/base/ceil_div.h"
 
 namespace heddle::codegen {

@@ -1,9 +1,9 @@
-#include "codegen/families/divide_rows.h"
+#include "codegen/families/rows/divide_rows.h"
 
 #include <algorithm>
 
-#include "codegen/families/row_limits.h"
-#include "codegen/families/rows.h"
+#include "codegen/families/rows/row_limits.h"
+#include "codegen/families/rows/rows.h"
 #include "ir/base/ceil_div.h"
 
 namespace heddle::codegen {

@@ -1,4 +1,4 @@
-#include "codegen/families/row_statements.h"
+#include "codegen/families/rows/row_statements.h"
 
 #include <algorithm>
 #include <map>

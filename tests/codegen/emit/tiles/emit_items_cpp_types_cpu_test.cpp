@@ -5,7 +5,7 @@
 #include "ir/reference/reference.h"
 #include "tests/codegen/kernel_runner.h"
 
-namespace heddle::codegen::emit_cpp_types_cpu_test {
+namespace heddle::codegen::emit_items_cpp_types_cpu_test {
 namespace {
 
 using testing::Buffer;
@@ -80,7 +80,7 @@ void expectSame(const Fusion& f, const std::vector<HostTensor>& tensors,
   }
 }
 
-TEST(EmitCppTypesCpu, CastsBetweenAllDtypesMatchTheReference) {
+TEST(EmitItemsCppTypesCpu, CastsBetweenAllDtypesMatchTheReference) {
   FusionBuilder b("casts");
   std::vector<ValueId> stored;
   std::vector<HostTensor> tensors;
@@ -100,7 +100,7 @@ TEST(EmitCppTypesCpu, CastsBetweenAllDtypesMatchTheReference) {
   expectSame(std::move(b).build(), tensors);
 }
 
-TEST(EmitCppTypesCpu, OpsOfEveryDtypeMatchTheReference) {
+TEST(EmitItemsCppTypesCpu, OpsOfEveryDtypeMatchTheReference) {
   FusionBuilder b("bits");
   std::vector<ValueId> xs;
   std::vector<HostTensor> tensors;
@@ -135,7 +135,7 @@ TEST(EmitCppTypesCpu, OpsOfEveryDtypeMatchTheReference) {
   expectSame(std::move(b).build(), tensors, scalars);
 }
 
-TEST(EmitCppTypesCpu, ReductionsOfNarrowDtypesMatchTheReference) {
+TEST(EmitItemsCppTypesCpu, ReductionsOfNarrowDtypesMatchTheReference) {
   FusionBuilder b("reductions");
   std::vector<HostTensor> tensors;
   std::vector<ValueId> xs;
@@ -155,4 +155,4 @@ TEST(EmitCppTypesCpu, ReductionsOfNarrowDtypesMatchTheReference) {
 }
 
 }  // namespace
-}  // namespace heddle::codegen::emit_cpp_types_cpu_test
+}  // namespace heddle::codegen::emit_items_cpp_types_cpu_test

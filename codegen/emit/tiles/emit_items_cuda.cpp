@@ -1,4 +1,7 @@
+// Writes the CUDA text of a tile program of items, statement by statement. Each statement loads its
+// own tiles.
 #include <algorithm>
+#include <optional>
 
 #include "codegen/emit/accumulator_text.h"
 #include "codegen/emit/emit_joint_values.h"
@@ -10,32 +13,31 @@
 namespace heddle::codegen {
 namespace {
 
-// What the text of a nest is: the entry point of a kernel; or a function that the kernel of a
+// What the text of a program is: the entry point of a kernel; or a function that the kernel of a
 // shared launch calls (emitCudaPart()); or a function for one of the two halves of a kernel
 // (emitCudaHalf()).
 enum class Form : uint8_t { Entry, Part, Half };
 
-class CudaEmitter {
+class CudaItemEmitter {
  public:
-  CudaEmitter(const LoopNest& nest, Form form)
-      : nest_(nest),
+  CudaItemEmitter(const TileProgram& program, Form form)
+      : program_(program),
+        frame_(program.frame),
         form_(form),
-        s_(nest.schedule),
+        s_(*program.items),
         inner_(s_.kind == ScheduleKind::InnerReduction),
-        windows_(nest.computation.loop, nest.computation.accumulators, nest, s_.lanes),
-        combiner_(out_, nest),
-        joint_(out_, nest) {}
+        combiner_(out_, program),
+        joint_(out_, program) {}
 
   std::string emit() {
-    std::string args = "Args_" + nest_.entry;
-    std::string text = nest_.args.structText(args);
+    std::string args = "Args_" + frame_.entry;
+    std::string text = frame_.args.structText(args);
     open(args);
-    out_.line(fmt::format("typedef {} Index;", nest_.wide_index ? "long long" : "int"));
-    writeArguments(out_, nest_);
-    if (s_.kind == ScheduleKind::Pointwise) {
-      emitPointwise();
-    } else {
-      emitReduction();
+    out_.line(fmt::format("typedef {} Index;", frame_.wide_index ? "long long" : "int"));
+    writeArguments(out_, frame_);
+    if (s_.kind != ScheduleKind::Pointwise) writeThreadRoles();
+    for (const Statement& statement : program_.statements) {
+      std::visit([this](const auto& one) { this->write(one); }, statement);
     }
     out_.close();
     return text + out_.take();
@@ -44,7 +46,7 @@ class CudaEmitter {
  private:
   void open(const std::string& args) {
     if (form_ == Form::Entry) {
-      openCudaEntry(out_, nest_.entry, std::to_string(s_.block));
+      openCudaEntry(out_, frame_.entry, std::to_string(s_.block));
       combiner_.declareScratch();
       return;
     }
@@ -55,12 +57,11 @@ class CudaEmitter {
       more = ", Scratch& scratch";
     }
     out_.open(
-        fmt::format("__device__ inline void {}(const {}& args{}) {{", nest_.entry, args, more));
+        fmt::format("__device__ inline void {}(const {}& args{}) {{", frame_.entry, args, more));
   }
 
-  const Computation& computation() const { return nest_.computation; }
-  const Access& access(int t) const { return nest_.access(t); }
-  const Accumulator& accumulator(AccumulatorId a) const { return computation().accumulators[a]; }
+  const Access& access(int t) const { return frame_.access(t); }
+  const Accumulator& accumulator(AccumulatorId a) const { return frame_.accumulators[a]; }
 
   const char* alignmentOf(int t) const {
     return s_.lanes == 1 || access(t).aligned_items ? "true" : "false";
@@ -70,54 +71,33 @@ class CudaEmitter {
     return s_.streams && access.once ? ", true" : "";
   }
 
-  void declareBuffers(const Body& body, const char* prefix, int32_t unroll) {
-    for (const Node& node : body.nodes) {
-      if (node.kind != Node::Kind::Load) continue;
-      const Access& a = access(node.index);
+  void declareBuffers(const std::vector<LoadTile>& loads, const char* prefix, int32_t unroll) {
+    for (const LoadTile& load : loads) {
+      const Access& a = access(load.tensor);
       if (a.lane == LaneStride::Zero) {
-        out_.line(fmt::format("{} {}{}[{}][1];", storedType(a.dtype), prefix, node.index, unroll));
+        out_.line(fmt::format("{} {}{}[{}][1];", storedType(a.dtype), prefix, load.tensor, unroll));
       } else {
         out_.line(fmt::format("hd::Lanes<{}, {}> {}{}[{}];", s_.lanes, storedType(a.dtype), prefix,
-                              node.index, unroll));
+                              load.tensor, unroll));
       }
-    }
-  }
-
-  static std::string windowName(NodeId node, const char* slot) {
-    return fmt::format("window{}[{}]", node, slot);
-  }
-
-  void declareWindows() {
-    for (NodeId node : windows_.nodes()) {
-      const DType dtype = computation().loop.nodes[node].dtype;
-      const std::string name = windowName(node, std::to_string(s_.unroll).c_str());
-      out_.line(fmt::format("hd::Lanes<{}, {}> {};", s_.lanes, storedType(dtype), name));
-    }
-  }
-
-  void loadWindows(const char* slot) {
-    LeafText leaves = loopLeaves(slot);
-    leaves.lane = "0";
-    for (NodeId node : windows_.nodes()) {
-      windows_.write(out_, node, leaves, windowName(node, slot));
     }
   }
 
   std::string lanesLeft() const {
     return s_.exact ? std::to_string(s_.lanes)
                     : fmt::format("(int)hd::smaller<Index>({}, lane_extent - {})", s_.lanes,
-                                  nest_.lane_start.str());
+                                  frame_.lane_start.str());
   }
 
   static std::string offsetText(const Access& a, bool reduced) {
     return (reduced ? a.kept_offset + a.reduced_offset : a.kept_offset).str();
   }
 
-  void writeLoads(const Body& body, const char* prefix, const char* slot, bool reduced) {
-    for (const Node& node : body.nodes) {
-      if (node.kind != Node::Kind::Load) continue;
-      const Access& a = access(node.index);
-      std::string to = fmt::format("{}{}[{}]", prefix, node.index, slot);
+  void writeLoads(const std::vector<LoadTile>& loads, const char* prefix, const char* slot,
+                  bool reduced) {
+    for (const LoadTile& load : loads) {
+      const Access& a = access(load.tensor);
+      std::string to = fmt::format("{}{}[{}]", prefix, load.tensor, slot);
       std::string from = fmt::format("{} + ({})", a.name, offsetText(a, reduced));
       switch (a.lane) {
         case LaneStride::Zero:
@@ -125,7 +105,7 @@ class CudaEmitter {
           break;
         case LaneStride::One:
           out_.line(fmt::format("hd::load<{}{}>({}, {}, {}, count);", s_.lanes, streams(a), to,
-                                from, alignmentOf(node.index)));
+                                from, alignmentOf(load.tensor)));
           break;
         case LaneStride::Any:
           out_.line(fmt::format("hd::loadStrided<{}>({}, {}, {}, count);", s_.lanes, to, from,
@@ -143,7 +123,7 @@ class CudaEmitter {
   void declareStores(const Body& body, const char* prefix) {
     for (const Store& store : body.stores) {
       const std::string_view type =
-          roundsWhenStored(body, store, nest_) ? "float" : storedType(access(store.tensor).dtype);
+          roundsWhenStored(body, store, frame_) ? "float" : storedType(access(store.tensor).dtype);
       out_.line(fmt::format("{} {}{}[{}];", type, prefix, store.tensor, s_.lanes));
     }
   }
@@ -152,7 +132,7 @@ class CudaEmitter {
     for (const Store& store : body.stores) {
       out_.line(
           fmt::format("out{}[lane] = {};", store.tensor,
-                      roundsWhenStored(body, store, nest_)
+                      roundsWhenStored(body, store, frame_)
                           ? exactText(store, prefix)
                           : storedText(body, store.node, access(store.tensor).dtype, prefix)));
     }
@@ -160,7 +140,7 @@ class CudaEmitter {
 
   void writeStores(const Body& body, bool reduced) {
     for (const Store& store : body.stores) {
-      writeStore(store.tensor, "out", reduced, roundsWhenStored(body, store, nest_));
+      writeStore(store.tensor, "out", reduced, roundsWhenStored(body, store, frame_));
     }
   }
 
@@ -188,31 +168,28 @@ class CudaEmitter {
     out_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0}) {{", index, count));
   }
 
-  LeafText loopLeaves(const char* slot) const {
+  LeafText loopLeaves(const std::vector<LoadTile>& loads, const char* slot) const {
     LeafText leaves;
-    leaves.element = [this, slot](int t) { return bufferElement("in", slot, t); };
+    leaves.element = [this, slot, &loads](int tile) {
+      return bufferElement("in", slot, tensorOf(loads, tile));
+    };
     leaves.lane = "lane";
     return leaves;
   }
 
   // Writes the loop over all lanes of item `slot`. The loop writes outputs to the arrays `out`. It
   // combines elements with the accumulators, or collects them in the arrays `values` (JointValues).
-  void writeLoopLanes(const char* slot) {
-    const Body& body = computation().loop;
+  void writeLoopLanes(const Body& body, const std::vector<LoadTile>& loads, const char* slot) {
     declareStores(body, "out");
-    LeafText leaves = loopLeaves(slot);
-    writeLaneStates(out_, body, "v", nest_, leaves, s_.lanes);
+    LeafText leaves = loopLeaves(loads, slot);
+    writeLaneStates(out_, body, "v", frame_, leaves, s_.lanes);
     openUnrolled("lane", s_.lanes);
     if (!s_.exact) out_.line("if (lane >= count) break;");
-    leaves.window = [&](NodeId node) {
-      const std::vector<NodeId>& nodes = windows_.nodes();
-      const bool found = std::find(nodes.begin(), nodes.end(), node) != nodes.end();
-      return found ? windowName(node, slot) : std::string();
-    };
+    leaves.window = [&](NodeId node) { return windows_->nameOf(node, slot); };
     leaves.rounds_at_stores = true;
-    writeNodes(out_, body, nest_, leaves, "v", &windows_.perLane());
+    writeNodes(out_, body, frame_, leaves, "v", &windows_->perLane());
     assignStores(body, "v");
-    for (AccumulatorId a : withState(computation().accumulators)) {
+    for (AccumulatorId a : withState(frame_.accumulators)) {
       const Accumulator& acc = accumulator(a);
       const std::string into = fmt::format("acc{}[lane]", a);
       out_.line(addsTogether(acc)
@@ -222,7 +199,16 @@ class CudaEmitter {
     out_.close();
   }
 
-  void emitPointwise() {
+  void write(const MapTiles& map) {
+    if (map.per_row) {
+      writeFinish(map);
+    } else {
+      writePointwise(map.body, map.loads);
+    }
+  }
+
+  void writePointwise(const Body& body, const std::vector<LoadTile>& loads) {
+    windows_.emplace(body, loads, frame_.accumulators, frame_, s_.lanes);
     int64_t step = int64_t{s_.block} * s_.unroll;
     out_.open(
         fmt::format("for (Index first = (Index){1} * {0} + hd::thread(); first < kept_items; "
@@ -232,23 +218,23 @@ class CudaEmitter {
     // In each step of the loop, a thread loads the vectors of all its items before it stores the
     // first result. The compiler could not move a load before a store, because both might access
     // the same address.
-    declareBuffers(computation().loop, "in", s_.unroll);
-    declareWindows();
+    declareBuffers(loads, "in", s_.unroll);
+    windows_->declare(out_, s_.unroll);
     auto openItem = [&] {
       openUnrolled("u", s_.unroll);
       out_.line(fmt::format("const Index kept = first + u * {};", s_.block));
       out_.open("if (kept < kept_items) {");
-      writeCoordinates(out_, nest_.kept);
+      writeCoordinates(out_, frame_.kept);
       out_.line(fmt::format("[[maybe_unused]] const int count = {};", lanesLeft()));
     };
     openItem();
-    writeLoads(computation().loop, "in", "u", false);
-    loadWindows("u");
+    writeLoads(loads, "in", "u", false);
+    windows_->load(out_, loopLeaves(loads, "u"), "u");
     out_.close();
     out_.close();
     openItem();
-    writeLoopLanes("u");
-    writeStores(computation().loop, false);
+    writeLoopLanes(body, loads, "u");
+    writeStores(body, false);
     out_.close();
     out_.close();
     out_.close();
@@ -267,52 +253,51 @@ class CudaEmitter {
     }
     out_.line(fmt::format("const Index kept = (Index)hd::block() * {} + column;", columns));
     out_.line("const bool active = kept < kept_items;");
-    // Only a nest that stores partial results divides the reduced items into ranges.
-    const char* split = nest_.partials.empty() ? "0" : "hd::blockRow()";
+    // Only a program that stores partial results divides the reduced items into ranges.
+    const bool stores_states = std::ranges::any_of(
+        program_.statements,
+        [](const Statement& statement) { return std::holds_alternative<StoreStates>(statement); });
+    const char* split = stores_states ? "hd::blockRow()" : "0";
     out_.line(fmt::format("const Index split = {};", split));
-    writeCoordinates(out_, nest_.kept);
+    writeCoordinates(out_, frame_.kept);
     out_.line("const Index range_begin = split * span;");
     out_.line("const Index range_end = hd::smaller<Index>(range_begin + span, reduced_items);");
   }
 
   int32_t keptLanes() const { return inner_ ? 1 : s_.lanes; }
 
-  void emitReduction() {
-    writeThreadRoles();
-    combiner_.declare();
-    emitReducedLoop();
-    inner_ ? combiner_.rows() : combiner_.columns();
-    emitFinish();
-  }
-
   // Writes the loop over the reduced items of a thread. Each step loads all its items before it
   // computes the first one, so that the loads are in flight together.
-  void emitReducedLoop() {
+  void write(const ReduceTiles& reduce) {
+    const Body& body = reduce.body;
+    const std::vector<LoadTile>& loads = reduce.loads;
+    windows_.emplace(body, loads, frame_.accumulators, frame_, s_.lanes);
+    combiner_.declare();
     int64_t step = int64_t{s_.reduce_threads} * s_.unroll;
     out_.open("if (active) {");
     if (!inner_) out_.line(fmt::format("[[maybe_unused]] const int count = {};", lanesLeft()));
     out_.open(fmt::format(
         "for (Index first = range_begin + share; first < range_end; first += {}) {{", step));
-    declareBuffers(computation().loop, "in", s_.unroll);
-    declareWindows();
+    declareBuffers(loads, "in", s_.unroll);
+    windows_->declare(out_, s_.unroll);
     auto openItem = [&] {
       openUnrolled("u", s_.unroll);
       out_.line(fmt::format("const Index reduced = first + u * {};", s_.reduce_threads));
       out_.open("if (reduced < range_end) {");
-      writeCoordinates(out_, nest_.reduced);
+      writeCoordinates(out_, frame_.reduced);
       if (inner_) out_.line(fmt::format("[[maybe_unused]] const int count = {};", lanesLeft()));
     };
     openItem();
-    writeLoads(computation().loop, "in", "u", true);
-    loadWindows("u");
+    writeLoads(loads, "in", "u", true);
+    windows_->load(out_, loopLeaves(loads, "u"), "u");
     out_.close();
     out_.close();
     joint_.beginStep();
     openItem();
     joint_.beginItem();
-    writeLoopLanes("u");
+    writeLoopLanes(body, loads, "u");
     joint_.endItem();
-    writeStores(computation().loop, true);
+    writeStores(body, true);
     out_.close();
     out_.close();
     joint_.endStep();
@@ -320,24 +305,22 @@ class CudaEmitter {
     out_.close();
   }
 
-  void emitFinish() {
+  void write(const CombineParts&) { inner_ ? combiner_.rows() : combiner_.columns(); }
+
+  // Opens the block of the threads that hold the final states.
+  void openFinish() {
     out_.open("if (active && share == 0) {");
     out_.line(fmt::format("[[maybe_unused]] const int count = {};", inner_ ? "1" : lanesLeft()));
-    if (!nest_.partials.empty()) {
-      emitPartials();
-    } else {
-      emitFinishBody();
-    }
-    out_.close();
   }
 
-  // Stores the states as partial results. Each member of a state has its own tensor.
-  void emitPartials() {
+  // Each member of a state has its own tensor.
+  void write(const StoreStates& store) {
+    openFinish();
     size_t next = 0;
-    for (AccumulatorId a : withState(computation().accumulators)) {
+    for (AccumulatorId a : withState(frame_.accumulators)) {
       const Accumulator& acc = accumulator(a);
       for (size_t m = 0; m < memberTypes(acc).size(); ++m) {
-        const int tensor = nest_.partials[next++];
+        const int tensor = store.tensors[next++];
         const std::string type(valueType(memberTypes(acc)[m]));
         out_.line(fmt::format("{} part{}[{}];", type, tensor, keptLanes()));
         out_.line("#pragma unroll");
@@ -346,32 +329,42 @@ class CudaEmitter {
         writeStore(tensor, "part", false, false);
       }
     }
+    out_.close();
   }
 
-  void emitFinishBody() {
-    const Body& body = computation().finish;
-    declareBuffers(body, "fin", 1);
-    writeLoads(body, "fin", "0", false);
+  void writeFinish(const MapTiles& map) {
+    const Body& body = map.body;
+    openFinish();
+    declareBuffers(map.loads, "fin", 1);
+    writeLoads(map.loads, "fin", "0", false);
     declareStores(body, "out");
     writeStates(out_, body, "w");
     openUnrolled("lane", keptLanes());
     if (!inner_ && !s_.exact) out_.line("if (lane >= count) break;");
     LeafText leaves;
-    leaves.element = [&](int t) { return bufferElement("fin", "0", t); };
+    leaves.element = [&](int tile) { return bufferElement("fin", "0", tensorOf(map.loads, tile)); };
     leaves.result = [](AccumulatorId a) { return fmt::format("acc{}[lane]", a); };
     leaves.lane = "lane";
     leaves.rounds_at_stores = true;
-    writeNodes(out_, body, nest_, leaves, "w");
+    writeNodes(out_, body, frame_, leaves, "w");
     assignStores(body, "w");
     out_.close();
     writeStores(body, false);
+    out_.close();
   }
 
-  const LoopNest& nest_;
+  // The verifier permits none of these statements in a program of items.
+  template <class Other>
+  void write(const Other&) {
+    HEDDLE_CHECK(false, "a program of items has a statement for rows or squares");
+  }
+
+  const TileProgram& program_;
+  const KernelFrame& frame_;
   const Form form_;
   const Schedule& s_;
   bool inner_;
-  Windows windows_;  // the windows of the loop body (codegen/emit/windows.h)
+  std::optional<Windows> windows_;  // the windows of the current body (codegen/emit/windows.h)
   TextWriter out_;
   LoopCombiner combiner_;
   JointValues joint_;
@@ -379,14 +372,18 @@ class CudaEmitter {
 
 }  // namespace
 
-std::string emitCuda(const LoopNest& nest) { return CudaEmitter(nest, Form::Entry).emit(); }
+std::string emitItemsCuda(const TileProgram& program) {
+  return CudaItemEmitter(program, Form::Entry).emit();
+}
 
-std::string emitCudaHalf(const LoopNest& nest) { return CudaEmitter(nest, Form::Half).emit(); }
+std::string emitCudaHalf(const TileProgram& program) {
+  return CudaItemEmitter(program, Form::Half).emit();
+}
 
-std::string emitCudaPart(const LoopNest& nest) {
-  HEDDLE_CHECK(nest.schedule.kind == ScheduleKind::Pointwise,
+std::string emitCudaPart(const TileProgram& program) {
+  HEDDLE_CHECK(program.items && program.items->kind == ScheduleKind::Pointwise,
                "a part of a shared launch has reductions");
-  return CudaEmitter(nest, Form::Part).emit();
+  return CudaItemEmitter(program, Form::Part).emit();
 }
 
 }  // namespace heddle::codegen

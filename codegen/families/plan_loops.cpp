@@ -1,7 +1,6 @@
-#include "codegen/plan/ranges.h"
-
 #include <algorithm>
 
+#include "codegen/families/loops.h"
 #include "codegen/plan/body.h"
 #include "codegen/plan/schedule.h"
 
@@ -101,9 +100,9 @@ Schedule combineSchedule(const Schedule& first, const Space& second) {
   return s;
 }
 
-Decision decideLoops(const Fusion& segment, const Analysis& analysis, const Space& space,
-                     Target target, const std::string& suffix, const KernelChoice* choice) {
-  Decision d;
+LoopPlan planLoops(const Fusion& segment, const Analysis& analysis, const Space& space,
+                   Target target, const std::string& suffix, const KernelChoice* choice) {
+  LoopPlan d;
   d.computation = makeComputation(segment, analysis, space);
   d.first.entry = "heddle_kernel" + suffix;
   d.first.space = space;
@@ -120,7 +119,7 @@ Decision decideLoops(const Fusion& segment, const Analysis& analysis, const Spac
   return d;
 }
 
-void dropUnusedTensors(NestRequest& request) {
+void dropUnusedTensors(LoopRequest& request) {
   UsedTensors<SpaceTensor> tensors(request.space.tensors);
   UsedTensors<IndexedTensor> indexed(request.space.indexed);
   for (Body* body : {&request.computation.loop, &request.computation.finish}) {
@@ -173,7 +172,7 @@ std::vector<DType> partialTypes(const IdVector<AccumulatorId, Accumulator>& accu
   return types;
 }
 
-void divideIntoRanges(Decision& d, const Space& space, const std::string& suffix) {
+void divideIntoRanges(LoopPlan& d, const Space& space, const std::string& suffix) {
   d.in_ranges = true;
   const size_t first_partial = space.tensors.size();
   const std::vector<DType> types = partialTypes(d.computation.accumulators);

@@ -1,12 +1,12 @@
 #pragma once
 
-#include "codegen/families/row_values.h"
+#include "codegen/families/rows/row_values.h"
 #include "codegen/plan/space.h"
 #include "codegen/tile/program.h"
 
 namespace heddle::codegen {
 
-// The statements of a kernel that processes rows (codegen/families/rows.h). They depend on a
+// The statements of a kernel that processes rows (codegen/families/rows/rows.h). They depend on a
 // RowForm, but not on sizes.
 struct RowStatements {
   IdVector<TileId, Tile> tiles;

@@ -1,3 +1,5 @@
+// Writes the C++ text of a tile program of items, statement by statement. Each statement loads its
+// own tiles.
 #include "codegen/emit/accumulator_text.h"
 #include "codegen/emit/kernel_text.h"
 #include "codegen/emit/libm_text.h"
@@ -13,46 +15,38 @@ namespace {
 // of both.
 constexpr int kBlockItems = 64;
 
-class CppEmitter {
+class CppItemEmitter {
  public:
-  explicit CppEmitter(const LoopNest& nest) : nest_(nest), lanes_(nest.schedule.lanes) {}
+  explicit CppItemEmitter(const TileProgram& program)
+      : program_(program),
+        frame_(program.frame),
+        kind_(program.items->kind),
+        lanes_(program.items->lanes) {}
 
   std::string emit() {
-    std::string text = libmText({&computation().loop, &computation().finish}) +
-                       nest_.args.structText("Args_" + nest_.entry);
-    openCppEntry(out_, nest_);
-    bool reduces = !nest_.reduced.empty();
+    openCppEntry(out_, frame_);
+    bool reduces = !frame_.reduced.empty();
     out_.line(
         fmt::format("const Index work_end = hd::smaller(tile_end * items_per_tile, kept_items{});",
                     reduces ? " * splits" : ""));
     out_.open("for (Index work = tile_begin * items_per_tile; work < work_end; ++work) {");
     out_.line(fmt::format("const Index kept = work{};", reduces ? " / splits" : ""));
     if (reduces) out_.line("const Index split = work % splits;");
-    writeCoordinates(out_, nest_.kept);
-    switch (nest_.schedule.kind) {
-      case ScheduleKind::Pointwise:
-        emitPointwise();
-        break;
-      case ScheduleKind::InnerReduction:
-        emitInner();
-        break;
-      case ScheduleKind::OuterReduction:
-        emitOuter();
-        break;
+    writeCoordinates(out_, frame_.kept);
+    for (const Statement& statement : program_.statements) {
+      std::visit([this](const auto& one) { this->write(one); }, statement);
     }
     out_.close();
-    if (nest_.schedule.kind == ScheduleKind::Pointwise) finishStreams(out_);
+    if (kind_ == ScheduleKind::Pointwise) finishStreams(out_);
     out_.close();
-    return text + out_.take();
+    return libmText(bodies_) + frame_.args.structText("Args_" + frame_.entry) + out_.take();
   }
 
  private:
-  const Computation& computation() const { return nest_.computation; }
-
   // Writes, for each tensor in `tensors`, a pointer to lane 0 of the current item.
   void writePointers(const std::vector<int>& tensors, const char* prefix, bool reduced) {
     for (int t : tensors) {
-      const Access& access = nest_.access(t);
+      const Access& access = frame_.access(t);
       IndexExpr offset = access.kept_offset;
       if (reduced) offset = offset + access.reduced_offset;
       out_.line(fmt::format("{}{}* const {}{} = {} + ({});", access.output ? "" : "const ",
@@ -61,7 +55,7 @@ class CppEmitter {
   }
 
   std::string element(const char* prefix, int t, const std::string& lane) const {
-    const Access& access = nest_.access(t);
+    const Access& access = frame_.access(t);
     switch (access.lane) {
       case LaneStride::Zero:
         return fmt::format("{}{}[0]", prefix, t);
@@ -73,24 +67,24 @@ class CppEmitter {
     return {};
   }
 
-  // Writes the loop body for lane `i`. The body stores outputs, and combines its elements with
-  // entry `slot` of the arrays `part0`, `part1`, ...
-  void writeLoopBody(const std::string& slot) {
+  // Writes a body for lane `i`. The body stores outputs, and combines its elements with entry
+  // `slot` of the arrays `part0`, `part1`, ...
+  void writeLoopBody(const Body& body, const std::vector<LoadTile>& loads,
+                     const std::string& slot) {
     LeafText leaves;
-    leaves.element = [&](int t) { return element("p", t, "i"); };
+    leaves.element = [&](int tile) { return element("p", tensorOf(loads, tile), "i"); };
     leaves.lane = "i";
-    const Body& body = computation().loop;
     writeStates(out_, body, "v");
-    writeNodes(out_, body, nest_, leaves, "v");
+    writeNodes(out_, body, frame_, leaves, "v");
     for (const Store& store : body.stores) {
-      DType dtype = nest_.access(store.tensor).dtype;
+      DType dtype = frame_.access(store.tensor).dtype;
       out_.line(fmt::format(
           "{} = {};",
           streamed_ != nullptr ? streamed_->element(store.tensor) : element("p", store.tensor, "i"),
           storedText(body, store.node, dtype, "v")));
     }
-    for (AccumulatorId a : computation().accumulators.ids()) {
-      const Accumulator& acc = computation().accumulators[a];
+    for (AccumulatorId a : frame_.accumulators.ids()) {
+      const Accumulator& acc = frame_.accumulators[a];
       std::string part = fmt::format("part{}[{}]", a, slot);
       out_.line(fmt::format("{} = {};", part, combineText(acc, part, elementText(body, acc, "v"))));
     }
@@ -103,14 +97,27 @@ class CppEmitter {
     out_.open(fmt::format("for (Index {0} = {1}; {0} < {2}; ++{0}) {{", index, begin, limit));
   }
 
-  void emitPointwise() {
+  void writeCount() {
     out_.line(fmt::format("const Index count = hd::smaller(chunk, lane_extent - {});",
-                          nest_.lane_start.str()));
-    writePointers(tensorsOf(computation().loop), "p", false);
-    const StreamedStores streamed(nest_, computation().loop);
+                          frame_.lane_start.str()));
+  }
+
+  void write(const MapTiles& map) {
+    bodies_.push_back(&map.body);
+    if (map.per_row) {
+      writeFinish(map);
+    } else {
+      writePointwise(map.body, map.loads);
+    }
+  }
+
+  void writePointwise(const Body& body, const std::vector<LoadTile>& loads) {
+    writeCount();
+    writePointers(tensorsOf(body, loads), "p", false);
+    const StreamedStores streamed(frame_, body);
     if (!streamed.any()) {
       writeLaneLoop("i", "0", "count");
-      writeLoopBody("i");
+      writeLoopBody(body, loads, "i");
       out_.close();
       return;
     }
@@ -120,7 +127,7 @@ class CppEmitter {
     streamed.open(out_);
     streamed_ = &streamed;
     writeLaneLoop("i", "start", "end");
-    writeLoopBody("i");
+    writeLoopBody(body, loads, "i");
     out_.close();
     streamed_ = nullptr;
     streamed.close(out_);
@@ -128,8 +135,8 @@ class CppEmitter {
   }
 
   void declareAccumulators(const char* name) {
-    for (AccumulatorId a : computation().accumulators.ids()) {
-      const Accumulator& acc = computation().accumulators[a];
+    for (AccumulatorId a : frame_.accumulators.ids()) {
+      const Accumulator& acc = frame_.accumulators[a];
       out_.line(fmt::format("{} {}{}[{}];", valueType(acc.type), name, a, lanes_));
       out_.line(fmt::format("for (int l = 0; l < {}; ++l) {}{}[l] = {};", lanes_, name, a,
                             literalText(acc.identity, acc.type)));
@@ -137,8 +144,8 @@ class CppEmitter {
   }
 
   void joinParts() {
-    for (AccumulatorId a : computation().accumulators.ids()) {
-      const Accumulator& acc = computation().accumulators[a];
+    for (AccumulatorId a : frame_.accumulators.ids()) {
+      const Accumulator& acc = frame_.accumulators[a];
       std::string total = fmt::format("total{}[l]", a);
       out_.line(fmt::format("for (int l = 0; l < {}; ++l) {} = {};", lanes_, total,
                             combineText(acc, total, fmt::format("part{}[l]", a))));
@@ -150,100 +157,127 @@ class CppEmitter {
     out_.line("const Index last = hd::smaller(first + span, reduced_items);");
   }
 
-  void emitOuter() {
-    out_.line(fmt::format("const Index count = hd::smaller(chunk, lane_extent - {});",
-                          nest_.lane_start.str()));
+  void write(const ReduceTiles& reduce) {
+    bodies_.push_back(&reduce.body);
+    if (kind_ == ScheduleKind::InnerReduction) {
+      writeInner(reduce.body, reduce.loads);
+    } else {
+      writeOuter(reduce.body, reduce.loads);
+    }
+  }
+
+  void writeOuter(const Body& body, const std::vector<LoadTile>& loads) {
+    writeCount();
     writeRange();
     declareAccumulators("total");
     out_.open(fmt::format("for (Index block = first; block < last; block += {}) {{", kBlockItems));
     declareAccumulators("part");
     out_.line(fmt::format("const Index block_end = hd::smaller(block + {}, last);", kBlockItems));
     out_.open("for (Index reduced = block; reduced < block_end; ++reduced) {");
-    writeCoordinates(out_, nest_.reduced);
-    writePointers(tensorsOf(computation().loop), "p", true);
+    writeCoordinates(out_, frame_.reduced);
+    writePointers(tensorsOf(body, loads), "p", true);
     writeLaneLoop("i", "0", "count");
-    writeLoopBody("i");
+    writeLoopBody(body, loads, "i");
     out_.close();
     out_.close();
     joinParts();
-    out_.close();
-    writeFinishPointers();
-    writeLaneLoop("i", "0", "count");
-    writeFinish("i");
     out_.close();
   }
 
   // Writes text that reduces each item into the arrays `part`, and then combines `part` with the
   // arrays `total`, so that rounding errors grow slowly (see kBlockItems). GCC vectorizes the first
   // loop over an item. The second loop handles the remaining elements.
-  void emitInner() {
+  void writeInner(const Body& body, const std::vector<LoadTile>& loads) {
     writeRange();
     declareAccumulators("total");
     out_.open("for (Index reduced = first; reduced < last; ++reduced) {");
-    writeCoordinates(out_, nest_.reduced);
-    out_.line(fmt::format("const Index count = hd::smaller(chunk, lane_extent - {});",
-                          nest_.lane_start.str()));
-    writePointers(tensorsOf(computation().loop), "p", true);
+    writeCoordinates(out_, frame_.reduced);
+    writeCount();
+    writePointers(tensorsOf(body, loads), "p", true);
     declareAccumulators("part");
     out_.line("Index start = 0;");
     out_.open(fmt::format("for (; start + {0} <= count; start += {0}) {{", lanes_));
-    writeLanePragma(out_, computation().accumulators, lanes_);
+    writeLanePragma(out_, frame_.accumulators, lanes_);
     writeLaneLoop("l", "0", std::to_string(lanes_));
     out_.line("const Index i = start + l;");
-    writeLoopBody("l");
+    writeLoopBody(body, loads, "l");
     out_.close();
     out_.close();
     out_.open("for (Index l = 0; start + l < count; ++l) {");
     out_.line("const Index i = start + l;");
-    writeLoopBody("l");
+    writeLoopBody(body, loads, "l");
     out_.close();
     joinParts();
     out_.close();
-    for (AccumulatorId a : computation().accumulators.ids()) {
+  }
+
+  // An outer reduction has a separate result per lane, so it combines nothing.
+  void write(const CombineParts& combine) {
+    if (kind_ == ScheduleKind::OuterReduction) return;
+    for (AccumulatorId a : combine.accumulators) {
       std::string lower = fmt::format("total{}[l]", a);
       std::string combined =
-          combineText(computation().accumulators[a], lower, fmt::format("total{}[l + half]", a));
+          combineText(frame_.accumulators[a], lower, fmt::format("total{}[l + half]", a));
       out_.line(fmt::format("for (int half = {}; half > 0; half /= 2)", lanes_ / 2));
       out_.line(fmt::format("  for (int l = 0; l < half; ++l) {} = {};", lower, combined));
     }
-    writeFinishPointers();
-    writeFinish("0");
   }
 
-  void writeFinishPointers() {
-    writePointers(nest_.partials.empty() ? tensorsOf(computation().finish) : nest_.partials, "f",
-                  false);
+  // Opens the loop over the results of an outer reduction. An inner reduction has one result.
+  // Returns the expression of the lane of a result.
+  std::string openFinish(const std::vector<int>& tensors) {
+    writePointers(tensors, "f", false);
+    if (kind_ == ScheduleKind::InnerReduction) return "0";
+    writeLaneLoop("i", "0", "count");
+    return "i";
+  }
+  void closeFinish() {
+    if (kind_ == ScheduleKind::OuterReduction) out_.close();
   }
 
-  void writeFinish(const std::string& slot) {
-    if (!nest_.partials.empty()) {
-      for (size_t a = 0; a < nest_.partials.size(); ++a) {
-        out_.line(fmt::format("{} = total{}[{}];", element("f", nest_.partials[a], slot), a, slot));
-      }
-      return;
+  // The states of C++ kernels have one member.
+  void write(const StoreStates& store) {
+    const std::string slot = openFinish(store.tensors);
+    for (size_t a = 0; a < store.tensors.size(); ++a) {
+      out_.line(fmt::format("{} = total{}[{}];", element("f", store.tensors[a], slot), a, slot));
     }
+    closeFinish();
+  }
+
+  void writeFinish(const MapTiles& map) {
+    const Body& body = map.body;
+    const std::string slot = openFinish(tensorsOf(body, map.loads));
     LeafText leaves;
-    leaves.element = [&](int t) { return element("f", t, slot); };
+    leaves.element = [&](int tile) { return element("f", tensorOf(map.loads, tile), slot); };
     leaves.result = [&](AccumulatorId a) { return fmt::format("total{}[{}]", a, slot); };
     leaves.lane = slot;
-    const Body& body = computation().finish;
     writeStates(out_, body, "w");
-    writeNodes(out_, body, nest_, leaves, "w");
+    writeNodes(out_, body, frame_, leaves, "w");
     for (const Store& store : body.stores) {
-      DType dtype = nest_.access(store.tensor).dtype;
+      DType dtype = frame_.access(store.tensor).dtype;
       out_.line(fmt::format("{} = {};", element("f", store.tensor, slot),
                             storedText(body, store.node, dtype, "w")));
     }
+    closeFinish();
   }
 
-  const LoopNest& nest_;
-  int32_t lanes_;
+  // The verifier permits none of these statements in a program of items.
+  template <class Other>
+  void write(const Other&) {
+    HEDDLE_CHECK(false, "a program of items has a statement for rows or squares");
+  }
+
+  const TileProgram& program_;
+  const KernelFrame& frame_;
+  const ScheduleKind kind_;
+  const int32_t lanes_;
+  std::vector<const Body*> bodies_;
   const StreamedStores* streamed_ = nullptr;  // nullptr: the current loop has no streamed stores
   TextWriter out_;
 };
 
 }  // namespace
 
-std::string emitCpp(const LoopNest& nest) { return CppEmitter(nest).emit(); }
+std::string emitItemsCpp(const TileProgram& program) { return CppItemEmitter(program).emit(); }
 
 }  // namespace heddle::codegen

@@ -5,7 +5,7 @@
 
 #include "tests/codegen/kernel_runner.h"
 
-namespace heddle::codegen::emit_cpp_pointwise_cpu_test {
+namespace heddle::codegen::emit_items_cpp_pointwise_cpu_test {
 namespace {
 
 using testing::Buffer;
@@ -27,7 +27,7 @@ void expectMulAdd(Buffer& x, Buffer& y, Buffer& out) {
   });
 }
 
-TEST(EmitCppPointwiseCpu, ContiguousTensorsOfAnySizeAreRight) {
+TEST(EmitItemsCppPointwiseCpu, ContiguousTensorsOfAnySizeAreRight) {
   Fusion f = mulAdd("abc");
   std::set<std::string> sources;
   for (auto sizes :
@@ -39,13 +39,13 @@ TEST(EmitCppPointwiseCpu, ContiguousTensorsOfAnySizeAreRight) {
   EXPECT_EQ(sources.size(), 1u) << "one source for all sizes";
 }
 
-TEST(EmitCppPointwiseCpu, EmptyTensorsLaunchNothing) {
+TEST(EmitItemsCppPointwiseCpu, EmptyTensorsLaunchNothing) {
   Fusion f = mulAdd("abc");
   Buffer x(DType::F32, {3, 0, 2}), y(DType::F32, {3, 0, 2}), out(DType::F32, {3, 0, 2});
   EXPECT_TRUE(CpuKernels::shared().run(f, {&x, &y}, {&out}).stages.empty());
 }
 
-TEST(EmitCppPointwiseCpu, TransposedPaddedAndMisalignedTensorsAreRight) {
+TEST(EmitItemsCppPointwiseCpu, TransposedPaddedAndMisalignedTensorsAreRight) {
   Fusion f = mulAdd("ab");
   for (auto [m, n] : {std::pair<int64_t, int64_t>{17, 31}, {64, 128}, {1, 9}, {9, 1}}) {
     Buffer x(DType::F32, {m, n}, {1, m});
@@ -56,7 +56,7 @@ TEST(EmitCppPointwiseCpu, TransposedPaddedAndMisalignedTensorsAreRight) {
   }
 }
 
-TEST(EmitCppPointwiseCpu, OutputMayBeAnInput) {
+TEST(EmitItemsCppPointwiseCpu, OutputMayBeAnInput) {
   Fusion f = mulAdd("ab");
   Buffer x(DType::F32, {50, 40}), y(DType::F32, {50, 40});
   x.fill(5);
@@ -66,7 +66,7 @@ TEST(EmitCppPointwiseCpu, OutputMayBeAnInput) {
   expectMulAdd(before, y, x);
 }
 
-TEST(EmitCppPointwiseCpu, BroadcastAndStrideZeroOperandsAreRight) {
+TEST(EmitItemsCppPointwiseCpu, BroadcastAndStrideZeroOperandsAreRight) {
   FusionBuilder b("broadcast");
   ValueId x = b.input("x", DType::F32, symbols("ab"));
   ValueId row = b.input("row", DType::F32, symbols("b"));
@@ -82,7 +82,7 @@ TEST(EmitCppPointwiseCpu, BroadcastAndStrideZeroOperandsAreRight) {
   });
 }
 
-TEST(EmitCppPointwiseCpu, MixedDtypesAndSeveralOutputsAreRight) {
+TEST(EmitItemsCppPointwiseCpu, MixedDtypesAndSeveralOutputsAreRight) {
   FusionBuilder b("types");
   ValueId d = b.input("d", DType::F64, symbols("n"));
   ValueId i = b.input("i", DType::I64, symbols("n"));
@@ -116,7 +116,7 @@ TEST(EmitCppPointwiseCpu, MixedDtypesAndSeveralOutputsAreRight) {
   }
 }
 
-TEST(EmitCppPointwiseCpu, MathFunctionsAreAccurateAndPropagateNan) {
+TEST(EmitItemsCppPointwiseCpu, MathFunctionsAreAccurateAndPropagateNan) {
   FusionBuilder b("math");
   ValueId x = b.input("x", DType::F32, symbols("n"));
   std::vector<std::string> ops = {"exp", "tanh", "erf", "sin", "cos", "sigmoid", "abs", "relu"};
@@ -159,4 +159,4 @@ TEST(EmitCppPointwiseCpu, MathFunctionsAreAccurateAndPropagateNan) {
 }
 
 }  // namespace
-}  // namespace heddle::codegen::emit_cpp_pointwise_cpu_test
+}  // namespace heddle::codegen::emit_items_cpp_pointwise_cpu_test

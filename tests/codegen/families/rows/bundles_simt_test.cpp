@@ -1,5 +1,5 @@
-// Runs CUDA kernels with bundles of rows (codegen/families/bundles.h) on the host and compares them
-// with the reference evaluator.
+// Runs CUDA kernels with bundles of rows (codegen/families/rows/bundles.h) on the host and compares
+// them with the reference evaluator.
 #include <set>
 
 #include "tests/codegen/simt/simt_cases.h"

@@ -9,8 +9,9 @@
 
 namespace heddle::codegen {
 
-// The functions below choose the layouts of kernels that process rows (codegen/families/rows.h),
-// for given sizes. A *sweep* is one pass over the elements of a row.
+// The functions below choose the layouts of kernels that process rows
+// (codegen/families/rows/rows.h), for given sizes. A *sweep* is one pass over the elements of a
+// row.
 
 // Returns whether the family "rows" should be faster than the family "loops" for a segment that
 // needs at most one sweep. There are two possible reasons: the rows begin at unaligned addresses,
@@ -50,7 +51,7 @@ struct RowDemand {
   int64_t kept_bytes = 0;    // computed values that are kept: in registers, or (Cpp) on the stack
   int64_t ops = 0;           // simple operations of the longest body (opsOf())
   int64_t accumulators = 0;  // number of accumulators of a row
-  bool several_sweeps = false;  // result of needsSeveralSweeps() (codegen/families/rows.h)
+  bool several_sweeps = false;  // result of needsSeveralSweeps() (codegen/families/rows/rows.h)
   // Like several_sweeps, but on Cuda the two reductions of a joint pair need only one sweep.
   bool joined_sweeps = false;
 };
@@ -75,9 +76,9 @@ struct RowDemands {
 // nullopt in these cases, in which several launches are better (codegen/families/sweeps.h):
 // - There are few rows, so that processors would be idle. Cuda: few rows matter only if a block
 //   cannot hold a row and divided rows do not pay (paysToDivide() in
-//   codegen/families/divide_rows.h), or if the kernel adds elements to columns.
+//   codegen/families/rows/divide_rows.h), or if the kernel adds elements to columns.
 // - The elements of a row are not neighbours in memory, and chooseBundles()
-//   (codegen/families/bundles.h) returns nullopt.
+//   (codegen/families/rows/bundles.h) returns nullopt.
 // - The kernel adds elements to columns. Cuda: a block cannot hold a row, or there are many
 //   elements in rows so short that a block would process more than two at a time. Cpp: the rows
 //   have fewer than 16 elements.
@@ -100,7 +101,7 @@ std::optional<RowCandidate> chooseCpuRows(const Space& rows, const RowDemand& de
                                           const KernelChoice* choice);
 
 // Returns the parameters of a candidate. Their family is "rows", or "divided" if blocks share rows
-// (codegen/families/divide_rows.h).
+// (codegen/families/rows/divide_rows.h).
 KernelChoice choiceOf(const RowCandidate& candidate, Target target);
 
 // Returns whether the planner should first try the family of rows for a segment without independent

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "codegen/families/row_candidates.h"
+#include "codegen/families/rows/row_candidates.h"
 #include "codegen/plan/analysis.h"
 #include "codegen/plan/space.h"
 #include "codegen/tile/program.h"
@@ -17,7 +17,7 @@ namespace heddle::codegen {
 //   layer_norm. A row that fits on the chip (Cuda: in registers or shared memory; Cpp: in arrays of
 //   a thread) is read once. A longer row is read once per sweep. If the elements of a row are far
 //   apart in memory, the kernel processes bundles of neighbouring rows
-//   (codegen/families/bundles.h).
+//   (codegen/families/rows/bundles.h).
 // - Cuda: segments for which hasUnalignedRows() returns true. Usually their rows begin at unaligned
 //   addresses, for example because the rows have an odd length. The threads of a row then read
 //   vectors that begin at aligned addresses (RowLayout::shifted).

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "codegen/families/row_candidates.h"
+#include "codegen/families/rows/row_candidates.h"
 
 namespace heddle::codegen {
 

@@ -1,9 +1,9 @@
-#include "codegen/families/bundles.h"
+#include "codegen/families/rows/bundles.h"
 
 #include <algorithm>
 #include <bit>
 
-#include "codegen/families/row_limits.h"
+#include "codegen/families/rows/row_limits.h"
 #include "ir/base/ceil_div.h"
 
 namespace heddle::codegen {

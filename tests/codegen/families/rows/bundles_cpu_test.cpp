@@ -1,5 +1,5 @@
-// Runs C++ kernels with bundles of rows (codegen/families/bundles.h) and compares them with the
-// reference evaluator.
+// Runs C++ kernels with bundles of rows (codegen/families/rows/bundles.h) and compares them with
+// the reference evaluator.
 #include <cmath>
 #include <deque>
 

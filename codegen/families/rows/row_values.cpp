@@ -1,4 +1,4 @@
-#include "codegen/families/row_values.h"
+#include "codegen/families/rows/row_values.h"
 
 #include <algorithm>
 

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "codegen/families/row_candidates.h"
-#include "codegen/families/row_limits.h"
+#include "codegen/families/rows/row_candidates.h"
+#include "codegen/families/rows/row_limits.h"
 #include "ir/base/ceil_div.h"
 
 namespace heddle::codegen {

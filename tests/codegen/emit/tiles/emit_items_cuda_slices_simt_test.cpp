@@ -3,7 +3,7 @@
 #include "ir/base/check.h"
 #include "tests/codegen/simt/simt_cases.h"
 
-namespace heddle::codegen::emit_cuda_slices_simt_test {
+namespace heddle::codegen::emit_items_cuda_slices_simt_test {
 namespace {
 
 using testing::Cases;
@@ -18,7 +18,7 @@ struct Slice {
 
 std::vector<Slice> slicesOf(int64_t m) { return {{2 * m, m}, {m + 3, 1}, {m + 16, 8}, {m, 5}}; }
 
-TEST(EmitCudaSlicesSimt, PointwiseKernelsAreRight) {
+TEST(EmitItemsCudaSlicesSimt, PointwiseKernelsAreRight) {
   Cases cases;
   for (const int64_t m : {1, 6, 64, 261}) {
     const SizeBindings bound = {{"n", 44}, {"m", m}};
@@ -35,7 +35,7 @@ TEST(EmitCudaSlicesSimt, PointwiseKernelsAreRight) {
   expectRight(cases);
 }
 
-TEST(EmitCudaSlicesSimt, TransposesAreRight) {
+TEST(EmitItemsCudaSlicesSimt, TransposesAreRight) {
   Cases cases;
   for (const int64_t m : {6, 64, 137}) {
     for (const auto& [width, shift] : slicesOf(m)) {
@@ -48,7 +48,7 @@ TEST(EmitCudaSlicesSimt, TransposesAreRight) {
   expectRight(cases);
 }
 
-TEST(EmitCudaSlicesSimt, KernelsWithReductionsAreRight) {
+TEST(EmitItemsCudaSlicesSimt, KernelsWithReductionsAreRight) {
   constexpr double kRoundings = 8;
   Cases cases;
   for (const int64_t m : {6, 64, 261}) {
@@ -66,4 +66,4 @@ TEST(EmitCudaSlicesSimt, KernelsWithReductionsAreRight) {
 }
 
 }  // namespace
-}  // namespace heddle::codegen::emit_cuda_slices_simt_test
+}  // namespace heddle::codegen::emit_items_cuda_slices_simt_test

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "codegen/families/row_candidates.h"
+#include "codegen/families/rows/row_candidates.h"
 
 namespace heddle::codegen {
 

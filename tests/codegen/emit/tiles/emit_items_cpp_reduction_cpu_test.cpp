@@ -4,7 +4,7 @@
 #include "codegen/plan/analysis.h"
 #include "tests/codegen/kernel_runner.h"
 
-namespace heddle::codegen::emit_cpp_reduction_cpu_test {
+namespace heddle::codegen::emit_items_cpp_reduction_cpu_test {
 namespace {
 
 using testing::Buffer;
@@ -55,7 +55,7 @@ void expectSums(Buffer x, const std::vector<int64_t>& reduced, const std::string
   }
 }
 
-TEST(EmitCppReductionCpu, SumsOverAnyAxesAreExact) {
+TEST(EmitItemsCppReductionCpu, SumsOverAnyAxesAreExact) {
   for (auto sizes : {std::vector<int64_t>{3, 5, 7}, {1, 17, 1}, {40, 2, 300}}) {
     for (auto axes : {std::vector<int64_t>{0}, {1}, {2}, {0, 1}, {1, 2}, {0, 1, 2}, {0, 2}}) {
       expectSums(Buffer(DType::F32, sizes), axes, "abc");
@@ -63,7 +63,7 @@ TEST(EmitCppReductionCpu, SumsOverAnyAxesAreExact) {
   }
 }
 
-TEST(EmitCppReductionCpu, SumsOfStridedTensorsAreExact) {
+TEST(EmitItemsCppReductionCpu, SumsOfStridedTensorsAreExact) {
   expectSums(Buffer(DType::F32, {30, 50}, {1, 30}), {0}, "ab");
   expectSums(Buffer(DType::F32, {30, 50}, {1, 30}), {1}, "ab");
   expectSums(Buffer(DType::F32, {30, 50}, {120, 2}), {1}, "ab");
@@ -72,7 +72,7 @@ TEST(EmitCppReductionCpu, SumsOfStridedTensorsAreExact) {
   expectSums(Buffer(DType::F32, {31, 53}, {}, 4), {1}, "ab");
 }
 
-TEST(EmitCppReductionCpu, EmptyReductionGivesTheIdentity) {
+TEST(EmitItemsCppReductionCpu, EmptyReductionGivesTheIdentity) {
   Buffer x(DType::F32, {0, 6}), out(DType::F32, {6});
   out.fill(1);
   CpuKernels::shared().run(reduceOnly("max", "ab", {0}), {&x}, {&out});
@@ -81,7 +81,7 @@ TEST(EmitCppReductionCpu, EmptyReductionGivesTheIdentity) {
   EXPECT_TRUE(CpuKernels::shared().run(reduceOnly("max", "ab", {1}), {&x}, {&none}).stages.empty());
 }
 
-TEST(EmitCppReductionCpu, TwoStageSumIsAccurate) {
+TEST(EmitItemsCppReductionCpu, TwoStageSumIsAccurate) {
   constexpr int64_t n = 10'000'000;
   Buffer x(DType::F32, {n}), out(DType::F32, {});
   float* data = static_cast<float*>(x.data());
@@ -96,7 +96,7 @@ TEST(EmitCppReductionCpu, TwoStageSumIsAccurate) {
   EXPECT_NEAR(out.at({}), want, want * 2e-6);
 }
 
-TEST(EmitCppReductionCpu, MaxHandlesNegativesAndNan) {
+TEST(EmitItemsCppReductionCpu, MaxHandlesNegativesAndNan) {
   Fusion f = reduceOnly("max", "ab", {1});
   Buffer x(DType::F32, {3, 1000}), out(DType::F32, {3});
   x.forEach([&](const std::vector<int64_t>& i) { x.set(i, -5.0 - static_cast<double>(i[1])); });
@@ -110,7 +110,7 @@ TEST(EmitCppReductionCpu, MaxHandlesNegativesAndNan) {
 
 // The kernel has pointwise ops before and after two reductions, and an unreduced output. It reads
 // an input after the reductions, and has a bf16 value and an i64 value.
-TEST(EmitCppReductionCpu, KernelMayMixReductionsAndPointwiseOps) {
+TEST(EmitItemsCppReductionCpu, KernelMayMixReductionsAndPointwiseOps) {
   FusionBuilder b("all");
   ValueId x = b.input("x", DType::BF16, symbols("ab"));
   ValueId k = b.input("k", DType::I64, symbols("ab"));
@@ -145,7 +145,7 @@ TEST(EmitCppReductionCpu, KernelMayMixReductionsAndPointwiseOps) {
 }
 
 // A reduction over no elements gives the identity of the reduction for the dtype of the value.
-TEST(EmitCppReductionCpu, EmptyBoolReductionGivesTheIdentity) {
+TEST(EmitItemsCppReductionCpu, EmptyBoolReductionGivesTheIdentity) {
   Buffer x(DType::Bool, {3, 0}), most(DType::Bool, {3}), least(DType::Bool, {3});
   CpuKernels::shared().run(reduceOnly("max", "ab", {1}, DType::Bool), {&x}, {&most});
   CpuKernels::shared().run(reduceOnly("min", "ab", {1}, DType::Bool), {&x}, {&least});
@@ -155,7 +155,7 @@ TEST(EmitCppReductionCpu, EmptyBoolReductionGivesTheIdentity) {
   }
 }
 
-TEST(EmitCppReductionCpu, LongReductionWithUnreducedOutputHasTwoStages) {
+TEST(EmitItemsCppReductionCpu, LongReductionWithUnreducedOutputHasTwoStages) {
   FusionBuilder b("split");
   ValueId x = b.input("x", DType::F64, symbols("ab"));
   ValueId y = b.pointwise("neg", {x});
@@ -173,4 +173,4 @@ TEST(EmitCppReductionCpu, LongReductionWithUnreducedOutputHasTwoStages) {
 }
 
 }  // namespace
-}  // namespace heddle::codegen::emit_cpp_reduction_cpu_test
+}  // namespace heddle::codegen::emit_items_cpp_reduction_cpu_test

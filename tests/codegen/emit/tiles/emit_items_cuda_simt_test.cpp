@@ -4,14 +4,14 @@
 #include "ir/base/check.h"
 #include "tests/codegen/simt/simt_cases.h"
 
-namespace heddle::codegen::emit_cuda_simt_test {
+namespace heddle::codegen::emit_items_cuda_simt_test {
 namespace {
 
 using testing::Cases;
 using testing::expectRight;
 using testing::Layout;
 
-TEST(EmitCudaSimt, PointwiseKernelsAreRightForAllLayouts) {
+TEST(EmitItemsCudaSimt, PointwiseKernelsAreRightForAllLayouts) {
   Cases cases;
   for (const char* dtype : {"f32", "bf16", "f16", "f64", "i64", "u8"}) {
     const std::string text = fmt::format(
@@ -29,7 +29,7 @@ TEST(EmitCudaSimt, PointwiseKernelsAreRightForAllLayouts) {
   expectRight(cases);
 }
 
-TEST(EmitCudaSimt, BroadcastsAndMathFunctionsAreRight) {
+TEST(EmitItemsCudaSimt, BroadcastsAndMathFunctionsAreRight) {
   Cases cases;
   cases.add(
       "%x: f8e4m3[n], %z: f8e5m2[n]) { %a = cast(%x, dtype=f32) %b = cast(%z, dtype=f32) %c = "
@@ -48,7 +48,7 @@ TEST(EmitCudaSimt, BroadcastsAndMathFunctionsAreRight) {
 }
 
 // Covers divisors 1 + exp(-x) from 1 to infinity. Some x are infinite or NaN.
-TEST(EmitCudaSimt, QuotientsByOnePlusExponentialsAreRight) {
+TEST(EmitItemsCudaSimt, QuotientsByOnePlusExponentialsAreRight) {
   Cases cases;
   for (const char* dtype : {"f32", "f64", "bf16"}) {
     for (const char* factor : {"1.0", "30.0", "60.0", "1000.0", "inf"}) {
@@ -62,7 +62,7 @@ TEST(EmitCudaSimt, QuotientsByOnePlusExponentialsAreRight) {
 }
 
 // The indices are -8 to 8, and the axis has 5 elements, so most indices are out of range.
-TEST(EmitCudaSimt, IndexedLoadsAreRight) {
+TEST(EmitItemsCudaSimt, IndexedLoadsAreRight) {
   Cases cases;
   for (const int64_t m : {1, 9, 130}) {
     const SizeBindings bound = {{"n", 5}, {"m", m}};
@@ -83,7 +83,7 @@ TEST(EmitCudaSimt, IndexedLoadsAreRight) {
 
 // A vector of 8 elements lies in one part of a cat, in two parts, or partly outside of the operand
 // of a pad. Some vectors begin at unaligned addresses.
-TEST(EmitCudaSimt, NeighboursAtShiftedIndicesAreRight) {
+TEST(EmitItemsCudaSimt, NeighboursAtShiftedIndicesAreRight) {
   Cases cases;
   for (const auto& [a, b, c] : {std::array{16, 8, 32}, {5, 40, 3}, {1, 1, 1}, {24, 7, 9}}) {
     for (const char* dtype : {"f32", "bf16", "i8"}) {
@@ -104,7 +104,7 @@ TEST(EmitCudaSimt, NeighboursAtShiftedIndicesAreRight) {
   expectRight(cases);
 }
 
-TEST(EmitCudaSimt, ReductionsAreRightForAllAxesAndSizes) {
+TEST(EmitItemsCudaSimt, ReductionsAreRightForAllAxesAndSizes) {
   Cases cases;
   for (const std::vector<int64_t>& sizes :
        std::vector<std::vector<int64_t>>{{3, 5, 7}, {1, 61, 1}, {40, 2, 333}, {2, 700, 33}}) {
@@ -136,7 +136,7 @@ void addDivided(Cases& cases) {
   add("%i = cast(%x, dtype=i64) %y = sum(%i, axes=[0]) return %y", 40003, 5);
 }
 
-TEST(EmitCudaSimt, OneLaunchReducesAndCombinesLongAxes) {
+TEST(EmitItemsCudaSimt, OneLaunchReducesAndCombinesLongAxes) {
   Cases cases;
   addDivided(cases);
   for (size_t i = 0; i < cases.size(); ++i) {
@@ -148,7 +148,7 @@ TEST(EmitCudaSimt, OneLaunchReducesAndCombinesLongAxes) {
 
 // Neighbouring elements share a block of random words. If the innermost axis in memory is not the
 // last axis, neighbours have distant indices.
-TEST(EmitCudaSimt, RandomWordsAreThoseOfTheReference) {
+TEST(EmitItemsCudaSimt, RandomWordsAreThoseOfTheReference) {
   Cases cases;
   for (const int64_t m : {1, 6, 37, 512}) {
     const std::vector<int64_t> sizes = {5, m};
@@ -168,7 +168,7 @@ TEST(EmitCudaSimt, RandomWordsAreThoseOfTheReference) {
 
 // The lanes of a vector have consecutive indices. The first index may be in the middle of a block
 // of random words.
-TEST(EmitCudaSimt, RandomWordsOfAVectorMayBeginInsideABlock) {
+TEST(EmitItemsCudaSimt, RandomWordsOfAVectorMayBeginInsideABlock) {
   Cases cases;
   for (const char* dtype : {"f32", "bf16"}) {
     for (int first : {-2, 0, 1, 2, 3}) {
@@ -183,7 +183,7 @@ TEST(EmitCudaSimt, RandomWordsOfAVectorMayBeginInsideABlock) {
   expectRight(cases);
 }
 
-TEST(EmitCudaSimt, ReductionsNeedEachOfTheirBarriers) {
+TEST(EmitItemsCudaSimt, ReductionsNeedEachOfTheirBarriers) {
   Cases cases;
   for (const int64_t axis : {0, 1}) {
     const std::vector<int64_t> sizes =
@@ -206,7 +206,7 @@ TEST(EmitCudaSimt, ReductionsNeedEachOfTheirBarriers) {
 }
 
 // One block would need too much time to combine the partial results.
-TEST(EmitCudaSimt, ManyPartialResultsNeedASecondLaunch) {
+TEST(EmitItemsCudaSimt, ManyPartialResultsNeedASecondLaunch) {
   Cases cases;
   cases.add("%x: f64[n, m]) { %y = sum(%x, axes=[0]) %z = max(%x, axes=[0]) return %y, %z",
             {{.sizes = {9001, 64}}}, {{"n", 9001}, {"m", 64}});
@@ -216,7 +216,7 @@ TEST(EmitCudaSimt, ManyPartialResultsNeedASecondLaunch) {
 }
 
 // Each group of blocks has a counter, so a choice cannot divide the elements of more groups.
-TEST(EmitCudaSimt, MoreGroupsThanCountersHaveNoRanges) {
+TEST(EmitItemsCudaSimt, MoreGroupsThanCountersHaveNoRanges) {
   Cases cases;
   const KernelChoice choice{"loops", {{"splits", 2}}};
   const auto add = [&](int64_t n) {
@@ -233,7 +233,7 @@ TEST(EmitCudaSimt, MoreGroupsThanCountersHaveNoRanges) {
 // The last barrier of the text makes the threads wait for the number of arrivals. The barrier
 // before it matters only if another block runs between two threads of this block. The grid of the
 // test does not do this, so the test does not delete this barrier.
-TEST(EmitCudaSimt, DividedReductionsNeedTheirBarriers) {
+TEST(EmitItemsCudaSimt, DividedReductionsNeedTheirBarriers) {
   Cases cases;
   addDivided(cases);
   cases.compile();
@@ -249,4 +249,4 @@ TEST(EmitCudaSimt, DividedReductionsNeedTheirBarriers) {
 }
 
 }  // namespace
-}  // namespace heddle::codegen::emit_cuda_simt_test
+}  // namespace heddle::codegen::emit_items_cuda_simt_test
