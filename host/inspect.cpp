@@ -184,12 +184,9 @@ std::vector<KernelTexts> kernelTexts(const Program& program, const SizeBindings&
         const auto& [kernel, target, in, out, alignments, run, scalars] = launched;
         const std::optional<codegen::KernelChoice> choice = launched.choice();
         const codegen::KernelChoice* const chosen = choice ? &*choice : nullptr;
-        const codegen::KernelPlan plan = codegen::planKernel(
-            kernel.segment, in, out, target, alignments, run, nullptr, nullptr, chosen);
-        texts.push_back(
-            {kernel.name,
-             codegen::describeSchedule(kernel.segment, in, out, target, alignments, run, chosen),
-             plan.source.text});
+        codegen::KernelTexts described =
+            codegen::describeKernel(kernel.segment, in, out, target, alignments, run, chosen);
+        texts.push_back({kernel.name, std::move(described.schedule), std::move(described.kernel)});
       });
   return texts;
 }

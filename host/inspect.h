@@ -16,9 +16,10 @@ namespace heddle::host {
 
 // The texts of one kernel of a program, for the sizes of a run.
 struct KernelTexts {
-  std::string name;      // name of the kernel in the program
-  std::string schedule;  // the result of codegen::describeSchedule() (codegen/emit/plan_kernel.h)
-  std::string source;    // CUDA or C++
+  std::string name;  // name of the kernel in the program
+  // The members of codegen::KernelTexts (codegen/emit/plan_kernel.h).
+  std::string schedule;
+  std::string source;
 };
 
 // Returns the texts of the kernels that rank `rank` launches. The list contains each kernel once,

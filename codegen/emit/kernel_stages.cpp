@@ -22,12 +22,13 @@ LaunchStage makeStage(const std::string& entry, TileProgram& first, TileProgram&
   return stage;
 }
 
-void nameEntries(KernelPlan& plan) {
+void nameEntries(KernelPlan& plan, std::string* copy) {
   const std::string suffix = fmt::format("_{:016x}", hash64(plan.source.text));
   std::set<std::string> entries;
   for (LaunchStage& stage : plan.stages) {
     if (entries.insert(stage.entry).second) {
       boost::replace_all(plan.source.text, stage.entry, stage.entry + suffix);
+      if (copy != nullptr) boost::replace_all(*copy, stage.entry, stage.entry + suffix);
     }
     stage.entry += suffix;
   }

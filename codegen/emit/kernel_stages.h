@@ -18,8 +18,9 @@ LaunchStage makeStage(const std::string& entry, TileProgram& first, TileProgram&
 
 // Appends the hash of the source text to the names of the entry points, in the text and in the
 // stages. Different texts then define different names, so that a caller can compile several texts
-// as one.
-void nameEntries(KernelPlan& plan);
+// as one. Also changes the names in `copy`, another text that contains them; nullptr: there is
+// none.
+void nameEntries(KernelPlan& plan, std::string* copy = nullptr);
 
 // Returns the number of entries (StageLayout) of the launches.
 int32_t entriesOf(const std::vector<StageLayout>& layouts);

@@ -148,10 +148,10 @@ std::string emitSquaresCuda(const TileProgram& program);  // emitCuda() of a pro
 std::string emitSquaresCpp(const TileProgram& program);   // emitCpp() of a program with squares
 std::string emitBundlesCpp(const TileProgram& program);   // emitCpp() of a program with bundles
 
-// Returns the text of a CUDA kernel that computes both halves of a reduction
+// Returns the text of the entry point of a CUDA kernel that computes both halves of a reduction
 // (codegen/families/loops.h): `first` stores partial results, and `second` combines them. The
-// argument struct of `entry` consists of the structs of both halves and the pointer to the counters
-// (LaunchStage::kCounters).
+// functions of both halves (emitCudaHalf()) must precede this text. The argument struct of `entry`
+// consists of the structs of both halves and the pointer to the counters (LaunchStage::kCounters).
 std::string emitCudaRanges(const std::string& entry, const TileProgram& first,
                            const TileProgram& second);
 // Returns the text of one half as a function: `void entry(args)`, or `void entry(args, scratch)`

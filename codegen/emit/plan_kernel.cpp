@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
+#include <utility>
 
 #include "codegen/emit/kernel_stages.h"
 #include "codegen/emit/kernel_text.h"
+#include "codegen/emit/plan_writer.h"
 #include "codegen/families/columns.h"
 #include "codegen/families/loops.h"
 #include "codegen/families/rows/rows.h"
@@ -26,20 +28,22 @@ namespace {
 
 // Plans one segment without independent parts. A *sweep* is one pass over the elements of the rows.
 // If each sweep has its own launches, the Planner creates another Planner per sweep and joins their
-// plans. `suffix` makes the names of the entry points of these plans different.
+// plans. `suffix` makes the names of the entry points of these plans different. `texts` receives
+// the texts for people; nullptr: nobody reads them.
 class Planner {
  public:
   Planner(const Fusion& segment, const Operands& operands, Target target, const RunSizes& run,
-          std::string suffix, const Analysis* analysis, const KernelChoice* choice = nullptr)
+          std::string suffix, const Analysis* analysis, KernelTexts* texts,
+          const KernelChoice* choice = nullptr)
       : choice_(choice),
         segment_(segment),
         operands_(operands),
         target_(target),
         suffix_(std::move(suffix)),
+        writer_(target, texts),
         analysis_(analysis == nullptr ? analyze(segment) : *analysis),
         extents_(axisExtents(segment, analysis_, operands.inputs, operands.outputs, run)),
         space_(coalesce(segment, analysis_, extents_, operands.inputs, operands.outputs)) {
-    plan_.source.target = target;
     for (SpaceTensor& tensor : space_.tensors) tensor.alignment = operandAlignment(tensor.operand);
   }
 
@@ -57,12 +61,11 @@ class Planner {
     }
   }
 
-  KernelPlan& plan() { return plan_; }
+  KernelPlan& plan() { return writer_.plan; }
   // Returns the layout of each stage of the plan. The layouts number the entries from 0.
-  std::vector<StageLayout>& layouts() { return layouts_; }
+  std::vector<StageLayout>& layouts() { return writer_.layouts; }
   // Returns the number of temporaries that the plan uses.
   int32_t temporaries() const { return temporaries_; }
-  const std::string& description() const { return description_; }
   const KernelChoice& made() const { return made_; }
 
   // Returns whether the kernel has nothing to store.
@@ -80,8 +83,8 @@ class Planner {
     dropUnusedTensors(request);
     TileProgram program = buildLoops(segment_, request);
     std::string text = target_ == Target::Cuda ? emitCudaPart(program) : emitCpp(program);
-    std::string description = printProgram(program);
-    shared.add(std::move(program), std::move(text), std::move(description), operands, entry);
+    std::string schedule = writer_.texts() == nullptr ? "" : printProgram(program);
+    shared.add(std::move(program), std::move(text), std::move(schedule), operands, entry);
     return true;
   }
 
@@ -95,15 +98,14 @@ class Planner {
     TileProgram first = buildLoops(segment_, d.first);
     planTiles(first);
     if (isEmpty()) return;
-    plan_.workspace_bytes = d.workspace_bytes;
-    if (d.in_ranges) planCombine(d.second);
+    plan().workspace_bytes = d.workspace_bytes;
+    if (d.in_ranges) planCombine(d.second, analysis_);
   }
 
   // Plans the launch that combines partial results of earlier launches.
-  void planCombine(const LoopRequest& request) {
+  void planCombine(const LoopRequest& request, const Analysis& analysis) {
     TileProgram program = buildLoops(segment_, request);
-    description_ += "\nthen " + printProgram(program);
-    addLaunch(program);
+    writer_.addLaunch(program, segment_, analysis, "\nthen ");
   }
 
   // Plans one launch that computes both halves of a reduction in ranges.
@@ -112,18 +114,12 @@ class Planner {
     d.first.entry = "heddle_ranges" + suffix_;
     TileProgram first = buildLoops(segment_, d.first);
     TileProgram second = buildLoops(segment_, d.second);
-    description_ = printProgram(first) + "\nthen, in the same launch, " + printProgram(second);
-    if (isEmpty()) return;
-    plan_.workspace_bytes = d.workspace_bytes;
-    plan_.source.text += emitCudaRanges(entry, first, second);
-    const auto offset = static_cast<int32_t>(first.frame.args.bytes());
-    addLayout(first.frame.args);
-    layouts_.back().structs.push_back({entriesOf(layouts_), offset, second.frame.args.values()});
-    plan_.stages.push_back(makeStage(entry, first, second));
-  }
-
-  void addLayout(const ArgumentLayout& args) {
-    layouts_.push_back({{{entriesOf(layouts_), 0, args.values()}}});
+    if (isEmpty()) {
+      writer_.describe(first, segment_, analysis_);
+      return;
+    }
+    plan().workspace_bytes = d.workspace_bytes;
+    writer_.addRanges(entry, first, second, segment_, analysis_);
   }
 
   // Plans a tile program of rows if the sizes and the choice permit one. Otherwise plans loops, if
@@ -135,7 +131,7 @@ class Planner {
           buildRows(segment_, analysis_, space_, target_, "heddle_rows" + suffix_, choice_, made_);
       if (program) {
         planTiles(*program);
-        if (!isEmpty()) plan_.workspace_bytes = workspaceOf(program->layout, withRows(space_));
+        if (!isEmpty()) plan().workspace_bytes = workspaceOf(program->layout, withRows(space_));
         return;
       }
     }
@@ -202,14 +198,13 @@ class Planner {
     }
     program = build();
     made_ = {"columns", std::move(made.parameters)};
-    description_ = printProgram(*program);
-    plan_.workspace_bytes = d.workspace_bytes;
-    addLayout(program->frame.args);
-    KernelPlan row_plan;
-    row_plan.source.text = target_ == Target::Cuda ? emitCuda(*program) : emitCpp(*program);
-    row_plan.stages.push_back(makeStage(*program));
-    appendSweep(plan_, part.sweep, {}, std::move(row_plan));
-    planCombine(d.second);
+    plan().workspace_bytes = d.workspace_bytes;
+    writer_.addLaunch(*program, part.sweep.segment, row_analysis);
+    KernelPlan row_plan = std::exchange(plan(), {});
+    plan().source.target = target_;
+    plan().workspace_bytes = std::exchange(row_plan.workspace_bytes, 0);
+    appendSweep(plan(), part.sweep, {}, std::move(row_plan));
+    planCombine(d.second, column_analysis);
     return true;
   }
 
@@ -221,14 +216,11 @@ class Planner {
   }
 
   void planTiles(TileProgram& program) {
-    description_ = printProgram(program);
-    if (!isEmpty()) addLaunch(program);
-  }
-
-  void addLaunch(TileProgram& program) {
-    plan_.source.text += target_ == Target::Cuda ? emitCuda(program) : emitCpp(program);
-    addLayout(program.frame.args);
-    plan_.stages.push_back(makeStage(program));
+    if (isEmpty()) {
+      writer_.describe(program, segment_, analysis_);
+    } else {
+      writer_.addLaunch(program, segment_, analysis_);
+    }
   }
 
   // Plans the sweeps one after another. All sweeps use the same part of the workspace. The
@@ -239,29 +231,28 @@ class Planner {
     for (const SweepSegment& sweep : sweeps.segments) {
       const Operands of = operandsOf(sweep, operands_, sweeps.temporaries);
       const Analysis analysis = analyzeAsOnePart(sweep.segment);
+      writer_.say(fmt::format("{}sweep {}: ", plans.empty() ? "" : "\n", plans.size()));
       Planner planner(sweep.segment, of, target_, runOf(sweep.segment, analysis),
-                      suffix_ + fmt::format("_p{}_", plans.size()), &analysis);
+                      suffix_ + fmt::format("_p{}_", plans.size()), &analysis, writer_.texts());
       planner.run();
-      description_ += fmt::format("{}sweep {}: {}", plans.empty() ? "" : "\n", plans.size(),
-                                  planner.description());
-      plan_.workspace_bytes = std::max(plan_.workspace_bytes, planner.plan().workspace_bytes);
+      plan().workspace_bytes = std::max(plan().workspace_bytes, planner.plan().workspace_bytes);
       plans.push_back(std::move(planner.plan()));
-      appendLayouts(layouts_, std::move(planner.layouts()), entriesOf(layouts_), temporaries_);
+      appendLayouts(layouts(), std::move(planner.layouts()), entriesOf(layouts()), temporaries_);
       temporaries_ += planner.temporaries();
     }
     size_t first = 0;
     for (size_t i = 0; i < plans.size(); ++i) {
-      noteTemporaries(sweeps.segments[i], plans[i], temporaries_, layouts_, first);
+      noteTemporaries(sweeps.segments[i], plans[i], temporaries_, layouts(), first);
       first += plans[i].stages.size();
     }
     temporaries_ += static_cast<int32_t>(sweeps.temporaries.size());
     std::vector<int64_t> temporary_offsets;
     for (const TensorDesc& temporary : sweeps.temporaries) {
-      temporary_offsets.push_back(ceilDiv(plan_.workspace_bytes, 16) * 16);
-      plan_.workspace_bytes = temporary_offsets.back() + temporary.allocBytes();
+      temporary_offsets.push_back(ceilDiv(plan().workspace_bytes, 16) * 16);
+      plan().workspace_bytes = temporary_offsets.back() + temporary.allocBytes();
     }
     for (size_t i = 0; i < plans.size(); ++i) {
-      appendSweep(plan_, sweeps.segments[i], temporary_offsets, std::move(plans[i]));
+      appendSweep(plan(), sweeps.segments[i], temporary_offsets, std::move(plans[i]));
     }
   }
 
@@ -277,25 +268,22 @@ class Planner {
   const Operands& operands_;
   const Target target_;
   const std::string suffix_;
+  PlanWriter writer_;
   Analysis analysis_;
   const AxisExtents extents_;
   Space space_;
-  KernelPlan plan_;
-  std::vector<StageLayout> layouts_;
   int32_t temporaries_ = 0;
-  std::string description_;
 };
 
 struct Planned {
   KernelPlan plan;
-  std::string description;
   std::vector<StageLayout> layouts;
 };
 
 // Plans the independent parts of a segment. Pointwise programs of items share launches, and every
 // other part has its own launches. A part without elements to store has no launch.
 Planned planParts(const Fusion& segment, const Analysis& analysis, const Operands& operands,
-                  Target target, const RunSizes& run) {
+                  Target target, const RunSizes& run, KernelTexts* texts) {
   const std::vector<AnalyzedPart>& parts = analysis.parts;
   Planned planned;
   KernelPlan& plan = planned.plan;
@@ -307,26 +295,31 @@ Planned planParts(const Fusion& segment, const Analysis& analysis, const Operand
     const SweepSegment sweep = sweepOf(parts[i].part);
     const Operands of = operandsOf(sweep, operands, {});
     Planner planner(part, of, target, PartSizes(segment, analysis, part, parts[i].analysis).of(run),
-                    fmt::format("_part{}_", i), &parts[i].analysis);
+                    fmt::format("_part{}_", i), &parts[i].analysis, texts);
     if (planner.isEmpty()) continue;
     if (planner.addTo(shared, parts[i].part.operands, entries)) {
       ++entries;
       continue;
     }
+    if (texts != nullptr) texts->schedule += fmt::format("part {}: ", i);
     planner.run();
+    if (texts != nullptr) texts->schedule += '\n';
     const int32_t count = entriesOf(planner.layouts());
     appendLayouts(planned.layouts, std::move(planner.layouts()), entries, temporaries);
     entries += count;
     temporaries += planner.temporaries();
-    planned.description += fmt::format("part {}: {}\n", i, planner.description());
     plan.workspace_bytes = std::max(plan.workspace_bytes, planner.plan().workspace_bytes);
     appendSweep(plan, sweep, {}, std::move(planner.plan()));
   }
   SharedLaunches::Result result = shared.finish();
-  planned.description += result.description;
-  plan.source.text += result.bodies;
+  std::string text = result.bodies;
   for (const SharedKernel& kernel : result.kernels) {
-    plan.source.text += target == Target::Cuda ? emitSharedCuda(kernel) : emitSharedCpp(kernel);
+    text += target == Target::Cuda ? emitSharedCuda(kernel) : emitSharedCpp(kernel);
+  }
+  plan.source.text += text;
+  if (texts != nullptr) {
+    texts->schedule += result.description;
+    texts->kernel += text;
   }
   std::ranges::move(result.stages, std::back_inserter(plan.stages));
   std::ranges::move(result.layouts, std::back_inserter(planned.layouts));
@@ -335,17 +328,18 @@ Planned planParts(const Fusion& segment, const Analysis& analysis, const Operand
 
 // Plans a segment. Ignores `choice` if the segment has independent parts.
 Planned planSegment(const Fusion& segment, const Operands& operands, Target target,
-                    const RunSizes& run, const Analysis* analysis, const KernelChoice* choice) {
+                    const RunSizes& run, const Analysis* analysis, const KernelChoice* choice,
+                    KernelTexts* texts) {
   std::optional<Analysis> own;
   if (analysis == nullptr) analysis = &own.emplace(analyze(segment));
   Planned planned;
   if (!analysis->parts.empty()) {
-    planned = planParts(segment, *analysis, operands, target, run);
+    planned = planParts(segment, *analysis, operands, target, run, texts);
     planned.plan.candidate = "parts";
   } else {
-    Planner planner(segment, operands, target, run, "", analysis, choice);
+    Planner planner(segment, operands, target, run, "", analysis, texts, choice);
     planner.run();
-    planned = {std::move(planner.plan()), planner.description(), std::move(planner.layouts())};
+    planned = {std::move(planner.plan()), std::move(planner.layouts())};
     planned.plan.candidate = print(planner.made());
   }
   planned.plan.source.target = target;
@@ -363,7 +357,7 @@ KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inpu
                "planKernel got {} alignments for {} operands", alignments.size(),
                inputs.size() + outputs.size());
   Planned planned =
-      planSegment(segment, {inputs, outputs, alignments}, target, run, analysis, choice);
+      planSegment(segment, {inputs, outputs, alignments}, target, run, analysis, choice, nullptr);
   KernelPlan& plan = planned.plan;
   HEDDLE_CHECK(planned.layouts.size() == plan.stages.size(), "{} layouts for {} launches",
                planned.layouts.size(), plan.stages.size());
@@ -387,12 +381,16 @@ KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inpu
                     unshardedSizes(segment, inputs, outputs));
 }
 
-std::string describeSchedule(const Fusion& segment, const std::vector<TensorDesc>& inputs,
-                             const std::vector<TensorDesc>& outputs, Target target,
-                             const std::vector<int32_t>& alignments, const RunSizes& run,
-                             const KernelChoice* choice) {
-  return planSegment(segment, {inputs, outputs, alignments}, target, run, nullptr, choice)
-      .description;
+KernelTexts describeKernel(const Fusion& segment, const std::vector<TensorDesc>& inputs,
+                           const std::vector<TensorDesc>& outputs, Target target,
+                           const std::vector<int32_t>& alignments, const RunSizes& run,
+                           const KernelChoice* choice) {
+  KernelTexts texts;
+  KernelPlan plan =
+      planSegment(segment, {inputs, outputs, alignments}, target, run, nullptr, choice, &texts)
+          .plan;
+  if (target == Target::Cpp) nameEntries(plan, &texts.kernel);
+  return texts;
 }
 
 }  // namespace heddle::codegen

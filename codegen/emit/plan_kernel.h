@@ -50,10 +50,17 @@ KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inpu
                       const std::vector<TensorDesc>& outputs, Target target,
                       const std::vector<int32_t>& alignments = {});
 
-// Describes in words the kernel that planKernel() chooses, for `heddle dump --stage schedule`.
-std::string describeSchedule(const Fusion& segment, const std::vector<TensorDesc>& inputs,
-                             const std::vector<TensorDesc>& outputs, Target target,
-                             const std::vector<int32_t>& alignments, const RunSizes& run,
-                             const KernelChoice* choice = nullptr);
+// Texts about a kernel for people, for `heddle dump`. Both contain the names of the fusion
+// (codegen/emit/named_text.h), except that the text of a shared launch has no names, because
+// several parts share it.
+struct KernelTexts {
+  std::string schedule;  // the tile programs of the launches
+  std::string kernel;    // the source text
+};
+// Describes the kernel that planKernel() chooses for the same arguments.
+KernelTexts describeKernel(const Fusion& segment, const std::vector<TensorDesc>& inputs,
+                           const std::vector<TensorDesc>& outputs, Target target,
+                           const std::vector<int32_t>& alignments, const RunSizes& run,
+                           const KernelChoice* choice = nullptr);
 
 }  // namespace heddle::codegen

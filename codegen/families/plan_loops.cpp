@@ -138,8 +138,10 @@ SplitSpaces splitSpaces(const Space& space, const std::vector<DType>& types, int
   SplitSpaces split{space, space};
   Space& combine = split.second;
   combine.extents.resize(space.kept);
+  combine.merged.resize(space.kept);
   for (SpaceTensor& t : combine.tensors) t.strides.resize(combine.extents.size());
   combine.extents.push_back(splits);
+  combine.merged.push_back(0);
   for (SpaceTensor& t : combine.tensors) t.strides.push_back(0);
   int64_t bytes = 0;
   for (DType type : types) {

@@ -80,6 +80,7 @@ Space withSquareInside(const Space& space, const Axes& axes) {
   for (size_t i = 0; i < order.size(); ++i) {
     position[order[i]] = i;
     moved.extents[i] = space.extents[order[i]];
+    moved.merged[i] = space.merged[order[i]];
     for (size_t t = 0; t < space.tensors.size(); ++t) {
       moved.tensors[t].strides[i] = space.tensors[t].strides[order[i]];
     }

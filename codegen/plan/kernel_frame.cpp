@@ -87,6 +87,7 @@ class FrameBuilder {
         numbers_{request.space, request.schedule, request.reduced_count} {
     frame_.entry = request.entry;
     frame_.extents = request.space.extents;
+    frame_.merged = request.space.merged;
     frame_.accumulators = request.accumulators;
   }
 
@@ -212,6 +213,7 @@ class FrameBuilder {
     const SpaceTensor& tensor = space_.tensors[t];
     Access access;
     access.name = fmt::format("t{}", t);
+    access.operand = tensor.operand;
     access.dtype = tensor.dtype;
     access.output = tensor.output;
     access.aligned_items = hasAlignedItems(tensor, numbers_);
@@ -287,7 +289,7 @@ class FrameBuilder {
 
   void addIndexed(size_t p) {
     const IndexedTensor& tensor = space_.indexed[p];
-    IndexedAccess access{fmt::format("p{}_data", p), tensor.dtype, {}, {}, {}, {}};
+    IndexedAccess access{fmt::format("p{}_data", p), tensor.operand, tensor.dtype, {}, {}, {}, {}};
     access.begins.resize(tensor.extents.size());
     access.wholes.resize(tensor.extents.size());
     for (size_t axis = 0; axis < tensor.extents.size(); ++axis) {

@@ -68,6 +68,7 @@ enum class LaneStride : uint8_t { Zero, One, Any };
 // reduced_offset + i * lane_stride, counted in elements from the pointer.
 struct Access {
   std::string name;  // also the name of the field with its pointer
+  int operand = 0;   // SpaceTensor::operand
   DType dtype = DType::F32;
   bool output = false;
   // Computed from the coordinates of the kept axes. If the tensor is in the workspace,
@@ -111,6 +112,7 @@ struct AxisCoordinate {
 // A tensor that is read at computed indices, with extents and strides per logical axis.
 struct IndexedAccess {
   std::string name;  // also the name of the field with its pointer
+  int operand = 0;   // index into the inputs of the segment
   DType dtype = DType::F32;
   std::vector<IndexExpr> extents;  // extents of this rank's shard
   std::vector<IndexExpr> strides;
@@ -124,7 +126,8 @@ struct IndexedAccess {
 // tensors, the offsets of their elements, and accumulators.
 struct KernelFrame {
   std::string entry;    // name of the entry point
-  AxisNumbers extents;  // elements along each axis of the space
+  AxisNumbers extents;  // Space::extents
+  AxisNumbers merged;   // Space::merged
   ArgumentLayout args;
   std::vector<Access> accesses;                        // parallel to Space::tensors
   IdVector<CoordinateId, AxisCoordinate> coordinates;  // parallel to Space::coordinates

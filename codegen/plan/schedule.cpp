@@ -376,25 +376,4 @@ void apply(const KernelChoice* choice, const Space& space, bool may_split, Sched
   s.splits = numberOf(choice, "splits", most, std::min(s.splits, std::max<int64_t>(most, 1)));
 }
 
-std::string describe(const Schedule& s, const AxisNumbers& extents, size_t kept) {
-  static constexpr const char* kNames[] = {"pointwise", "inner reduction", "outer reduction"};
-  std::string text = fmt::format("{} over", kNames[static_cast<size_t>(s.kind)]);
-  for (size_t i = 0; i < extents.size(); ++i) {
-    text += fmt::format(" {}{}", extents[i], i < kept ? "" : ":reduced");
-  }
-  text += fmt::format("; {} lanes", s.lanes);
-  if (s.target == Target::Cuda) {
-    text += fmt::format("{}, {} items in flight, blocks of {} threads",
-                        s.exact ? "" : " with a tail", s.unroll, s.block);
-    if (s.kind != ScheduleKind::Pointwise) {
-      text += fmt::format(", {} threads per reduction", s.reduce_threads);
-    }
-  } else {
-    text += fmt::format(", items of {} elements, {} items per tile", s.chunk, s.items_per_tile);
-  }
-  if (s.streams) text += "; lines of elements that are loaded once leave the cache first";
-  if (s.splits > 1) text += fmt::format("; reduced range in {} parts", s.splits);
-  return text;
-}
-
 }  // namespace heddle::codegen

@@ -80,8 +80,4 @@ KernelChoice choiceOf(const Schedule& schedule);
 // "loops".
 void apply(const KernelChoice* choice, const Space& space, bool may_split, Schedule& schedule);
 
-// Returns the schedule in words, for `heddle dump`. `extents` contains the extents of the axes of
-// the space: `kept` kept axes, and then the reduced axes.
-std::string describe(const Schedule& schedule, const AxisNumbers& extents, size_t kept);
-
 }  // namespace heddle::codegen

@@ -182,10 +182,13 @@ void appendMerged(const Space& from, const AxisPositions& order, Space& to) {
   for (size_t i = 0; i < order.size(); ++i) {
     size_t axis = order[i];
     bool merge = to.extents.size() > first && mergeable(from, order[i - 1], axis);
+    const int64_t bit = axis < 63 ? int64_t{1} << axis : 0;
     if (merge) {
       to.extents.back() *= from.extents[axis];
+      to.merged.back() |= bit;
     } else {
       to.extents.push_back(from.extents[axis]);
+      to.merged.push_back(bit);
       for (CoordinateId c : from.coordinates.ids()) {
         if (from.coordinates[c].axis != static_cast<int>(axis)) continue;
         to.coordinates[c].axis = static_cast<int>(to.extents.size()) - 1;
@@ -235,6 +238,7 @@ Space layOutAll(const Fusion& segment, const Analysis& analysis, const AxisExten
 
 void appendUnitAxis(Space& space, int64_t stride) {
   space.extents.push_back(1);
+  space.merged.push_back(0);
   for (SpaceTensor& tensor : space.tensors) tensor.strides.push_back(stride);
 }
 
@@ -304,6 +308,7 @@ Space coalesce(const Fusion& segment, const Analysis& analysis, const AxisExtent
   // One axis of extent 1 may be added to the kept axes, and one to the reduced axes.
   const size_t most_axes = raw.extents.size() + 2;
   space.extents.reserve(most_axes);
+  space.merged.reserve(most_axes);
   space.tensors.reserve(raw.tensors.size());
   for (const SpaceTensor& tensor : raw.tensors) {
     SpaceTensor& added = space.tensors.emplace_back();

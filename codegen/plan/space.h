@@ -65,6 +65,9 @@ struct IndexedTensor {
 // 1.
 struct Space {
   AxisNumbers extents;
+  // Per axis: the set of the axes of the analysis (AxisId) that coalesce() has merged into it. Bit
+  // i is set if axis i belongs to the set; axes from 63 on have no bit. Only names depend on this.
+  AxisNumbers merged;
   size_t kept = 0;  // number of kept axes
   std::vector<SpaceTensor> tensors;
   IdVector<CoordinateId, SpaceCoordinate> coordinates;  // in the order of Analysis::coordinates

@@ -7,6 +7,30 @@
 namespace heddle::codegen {
 namespace {
 
+// Returns a schedule in words. The axes of the space have the names of their coordinates.
+std::string describe(const Schedule& s, const KernelFrame& frame) {
+  const size_t kept = frame.kept.size();
+  static constexpr const char* kNames[] = {"pointwise", "inner reduction", "outer reduction"};
+  std::string text = fmt::format("{} over", kNames[static_cast<size_t>(s.kind)]);
+  for (size_t i = 0; i < frame.extents.size(); ++i) {
+    const bool is_kept = i < kept;
+    text += fmt::format(" {}{}={}", is_kept ? "k" : "r", is_kept ? i : i - kept, frame.extents[i]);
+  }
+  text += fmt::format("; {} lanes", s.lanes);
+  if (s.target == Target::Cuda) {
+    text += fmt::format("{}, {} items in flight, blocks of {} threads",
+                        s.exact ? "" : " with a tail", s.unroll, s.block);
+    if (s.kind != ScheduleKind::Pointwise) {
+      text += fmt::format(", {} threads per reduction", s.reduce_threads);
+    }
+  } else {
+    text += fmt::format(", items of {} elements, {} items per tile", s.chunk, s.items_per_tile);
+  }
+  if (s.streams) text += "; lines of elements that are loaded once leave the cache first";
+  if (s.splits > 1) text += fmt::format("; reduced range in {} parts", s.splits);
+  return text;
+}
+
 class ProgramPrinter {
  public:
   explicit ProgramPrinter(const TileProgram& program) : program_(program) {}
@@ -22,7 +46,7 @@ class ProgramPrinter {
  private:
   std::string head() const {
     const KernelFrame& frame = program_.frame;
-    if (program_.items) return describe(*program_.items, frame.extents, frame.kept.size());
+    if (program_.items) return describe(*program_.items, frame);
     if (program_.square) {
       const SquareLayout& square = *program_.square;
       const std::string text =
@@ -64,16 +88,16 @@ class ProgramPrinter {
   std::string names(AccumulatorId a) const {
     const IdVector<AccumulatorId, Accumulator>& all = program_.frame.accumulators;
     for (AccumulatorId other : all.ids()) {
-      if (all[other].first == a) return fmt::format("r{} with r{}", a, other);
+      if (all[other].first == a) return fmt::format("acc{} with acc{}", a, other);
     }
-    return fmt::format("r{}", a);
+    return fmt::format("acc{}", a);
   }
 
   std::string operands(const Body& body, const std::vector<LoadTile>& loads) const {
     std::vector<std::string> names;
     for (const Node& node : body.nodes) {
       if (node.kind == Node::Kind::Load) names.push_back(name(TileId(node.index)));
-      if (node.kind == Node::Kind::Result) names.push_back(fmt::format("r{}", node.index));
+      if (node.kind == Node::Kind::Result) names.push_back(fmt::format("acc{}", node.index));
     }
     const auto ops = std::count_if(body.nodes.begin(), body.nodes.end(),
                                    [](const Node& node) { return node.kind == Node::Kind::Apply; });

@@ -37,7 +37,7 @@ std::string emitCudaRanges(const std::string& entry, const TileProgram& first,
   out.line("hd::barrier();");
   out.line(fmt::format("if (is_last[0]) {}(args.second{});", second_entry, scratch));
   out.close();
-  return emitCudaHalf(first) + emitCudaHalf(second) + out.take();
+  return out.take();
 }
 
 }  // namespace heddle::codegen

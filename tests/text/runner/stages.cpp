@@ -334,10 +334,11 @@ std::string scheduleText(const Fusion& fusion, const Options& options) {
     const host::Kernel& kernel = program.kernels[launch->kernel];
     text +=
         fmt::format("kernel {}\n{}\n", kernel.name,
-                    codegen::describeSchedule(
+                    codegen::describeKernel(
                         kernel.segment, descs(step.inputs), descs(step.outputs), target, {},
                         host::runSizes(kernel.segment, codegen::analyze(kernel.segment),
-                                       descs(step.inputs), descs(step.outputs), sizes, 0, ranks)));
+                                       descs(step.inputs), descs(step.outputs), sizes, 0, ranks))
+                        .schedule);
   }
   return text;
 }
