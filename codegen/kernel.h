@@ -50,6 +50,9 @@ class KernelCompiler {
   // Returns the bytes of the image. Throws UserError if the source does not compile. The message
   // contains the compiler's log and the source with line numbers.
   virtual std::vector<std::byte> compile(const KernelSource& source) const = 0;
+  // Returns whether the GPU can run kernels with clusters of blocks. GPUs from compute capability
+  // 9.0 on can.
+  virtual bool supportsClusters() const { return true; }
   // Returns the largest number of sources that a caller should concatenate and compile as one
   // text.
   virtual size_t mostAtOnce() const { return 1; }

@@ -250,9 +250,11 @@ std::string FusionExecutor::kernelText(const std::vector<Argument>& shapes, size
   const ProgramCache::EntryPtr entry = impl_->entryFor(given);
   const Context& context = impl_->programs.context();
   const int64_t rank = context.world == nullptr ? 0 : context.world->rank();
+  const codegen::KernelCompiler* const compiler = context.device->compiler();
+  const bool clusters = compiler == nullptr || compiler->supportsClusters();
   const std::vector<KernelTexts> texts =
       kernelTexts(entry->executable->impl_->inlined, impl_->programs.sizesOf(given), rank,
-                  impl_->programs.ranks(), context.device->kind());
+                  impl_->programs.ranks(), context.device->kind(), clusters);
   HEDDLE_USER_CHECK(i < texts.size(), "there is no kernel {}: the program launches {}", i,
                     texts.size());
   return texts[i].source;

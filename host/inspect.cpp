@@ -177,11 +177,14 @@ void forEachLaunchedKernel(const Program& program, const SizeBindings& sizes, in
 }
 
 std::vector<KernelTexts> kernelTexts(const Program& program, const SizeBindings& sizes,
-                                     int64_t rank, int64_t ranks, DeviceKind device) {
+                                     int64_t rank, int64_t ranks, DeviceKind device,
+                                     bool clusters) {
   std::vector<KernelTexts> texts;
   forEachLaunchedKernel(
       program, sizes, rank, ranks, device, Launches::First, [&](const LaunchedKernel& launched) {
-        const auto& [kernel, target, in, out, alignments, run, scalars] = launched;
+        const auto& [kernel, target, in, out, alignments, sizes_of_run, scalars] = launched;
+        codegen::RunSizes run = sizes_of_run;
+        run.clusters = clusters;
         const std::optional<codegen::KernelChoice> choice = launched.choice();
         const codegen::KernelChoice* const chosen = choice ? &*choice : nullptr;
         codegen::KernelTexts described =

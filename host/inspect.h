@@ -26,8 +26,10 @@ struct KernelTexts {
 // in the order of the first launches. The tensors of the caller are assumed to be aligned. The
 // program must contain no Call instructions. Throws UserError if a size has no value or contradicts
 // another one, or if the program names an unknown candidate (Kernel::candidate).
+// `clusters`: the GPU has clusters (codegen::RunSizes::clusters).
 std::vector<KernelTexts> kernelTexts(const Program& program, const SizeBindings& sizes,
-                                     int64_t rank, int64_t ranks, DeviceKind device);
+                                     int64_t rank, int64_t ranks, DeviceKind device,
+                                     bool clusters = true);
 
 // A kernel with the operands of one of its launches on a rank. `kernel` contains the segment from
 // which a run generates the kernel. This segment can differ from the program's: if a tensor without

@@ -18,10 +18,11 @@ namespace {
 std::string orderOf(const RowCandidate& rows) {
   const RowLayout& layout = rows.layout;
   const bool divided = layout.divided.parts > 0;
-  return fmt::format("rows {} {} {} {} {} {} {} {} {} {}", layout.vector, layout.threads,
-                     layout.registers, layout.shifted, rows.looped, static_cast<int>(rows.variant),
-                     divided ? 0 : layout.blocks, layout.bundled ? layout.rows : 0,
-                     layout.shared_bytes > 0, layout.divided.parts);
+  return fmt::format("rows {} {} {} {} {} {} {} {} {} {} {}", layout.vector, layout.threads,
+                     layout.cluster, layout.registers, layout.shifted, rows.looped,
+                     static_cast<int>(rows.variant), divided ? 0 : layout.blocks,
+                     layout.bundled ? layout.rows : 0, layout.shared_bytes > 0,
+                     layout.divided.parts);
 }
 
 // Returns a text with those decisions of a schedule (codegen/plan/schedule.h) that change the order

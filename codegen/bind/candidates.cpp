@@ -32,6 +32,7 @@ constexpr Variation kVariations[] = {
 };
 
 constexpr int64_t kMostThreadsOfReduction = 256;
+constexpr int64_t kMostThreadsOfBlock = 1024;
 constexpr int64_t kWarp = 32;
 // In one variant of an outer reduction, a block reads kWide times as many neighbouring items of the
 // kept axes.
@@ -79,6 +80,14 @@ std::vector<KernelChoice> variantsOf(const KernelChoice& first) {
     for (const Hold other : kHolds) {
       if (static_cast<int64_t>(other) != *hold) with("hold", static_cast<int64_t>(other));
     }
+  }
+  // Blocks of a cluster can share a row that one block can hold only in shared memory, or only if
+  // it is alone on its multiprocessor, or not at all.
+  const bool is_long = first.find("looped").value_or(0) != 0 ||
+                       first.find("threads").value_or(0) == kMostThreadsOfBlock ||
+                       first.find("hold").value_or(0) == static_cast<int64_t>(Hold::Shared);
+  if (is_long || first.family == "divided" || first.family == "sweeps") {
+    for (const int64_t cluster : {2, 4, 8}) variants.push_back({"rows", {{"cluster", cluster}}});
   }
   for (const char* family : {"rows", "divided", "squares", "loops", "sweeps"}) {
     if (first.family != family && first.family != "parts") variants.push_back({family, {}});

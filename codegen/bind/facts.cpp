@@ -56,9 +56,10 @@ void appendFacts(const RowCandidate& candidate, std::string& facts) {
         layout.bundled, layout.streams, layout.divided.parts > 0, layout.divided.streams}) {
     appendFlag(flag, facts);
   }
-  for (int64_t number : {int64_t{layout.vector}, int64_t{layout.registers}, int64_t{layout.threads},
-                         int64_t{layout.rows}, int64_t{layout.shared_bytes}, layout.capacity,
-                         int64_t{layout.column_threads}, static_cast<int64_t>(candidate.variant)}) {
+  for (int64_t number :
+       {int64_t{layout.vector}, int64_t{layout.registers}, int64_t{layout.threads},
+        int64_t{layout.rows}, int64_t{layout.cluster}, int64_t{layout.shared_bytes},
+        layout.capacity, int64_t{layout.column_threads}, static_cast<int64_t>(candidate.variant)}) {
     appendNumber(number, facts);
   }
 }

@@ -2,6 +2,8 @@
 
 #include <nvrtc.h>
 
+#include <cstdlib>
+
 #include "codegen/compile/child_process.h"
 #include "codegen/compile/runtime_text.h"
 #include "ir/base/check.h"
@@ -61,10 +63,14 @@ class NvrtcCompiler : public KernelCompiler {
     check(nvrtcVersion(&major, &minor), "nvrtcVersion");
     identity_ = fmt::format("nvrtc {}.{}", major, minor);
     for (const std::string& option : options_) identity_ += " " + option;
+    constexpr int kFirstWithClusters = 90;
+    supports_clusters_ =
+        std::atoi(arch.c_str() + arch.find_first_of("0123456789")) >= kFirstWithClusters;
   }
 
   Target target() const override { return Target::Cuda; }
   std::string identity() const override { return identity_; }
+  bool supportsClusters() const override { return supports_clusters_; }
 
   std::vector<std::byte> compile(const KernelSource& source) const override {
     std::string text = runtimeHeader(Target::Cuda) + source.text;
@@ -80,6 +86,7 @@ class NvrtcCompiler : public KernelCompiler {
  private:
   std::vector<std::string> options_;
   std::string identity_;
+  bool supports_clusters_ = true;
 };
 
 }  // namespace

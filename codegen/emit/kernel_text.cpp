@@ -272,11 +272,20 @@ void writeLanePragma(TextWriter& out, const IdVector<AccumulatorId, Accumulator>
   if (calls && lanes <= kMostUnrolled) out.line("#pragma GCC unroll 1");
 }
 
-void openCudaEntry(TextWriter& out, const std::string& entry, const std::string& bounds) {
+void openCudaEntry(TextWriter& out, const std::string& entry, const std::string& bounds,
+                   int32_t cluster) {
+  std::string clusters;
+  if (cluster > 1) {
+    clusters = fmt::format("__cluster_dims__({}) ", cluster);
+    // Older GPUs would ignore the attribute.
+    out.line("#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900");
+    out.line("#error \"clusters need compute capability 9.0\"");
+    out.line("#endif");
+  }
   out.open(
-      fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(const __grid_constant__ "
-                  "Args_{} args) {{",
-                  bounds, entry, entry));
+      fmt::format("extern \"C\" __global__ void {}__launch_bounds__({}) {}(const "
+                  "__grid_constant__ Args_{} args) {{",
+                  clusters, bounds, entry, entry));
   out.line("hd::awaitEarlierWork();");
 }
 

@@ -128,8 +128,10 @@ void writeLanePragma(TextWriter& out, const IdVector<AccumulatorId, Accumulator>
 void writeArguments(TextWriter& out, const KernelFrame& frame);
 // Opens the entry point of a CUDA kernel whose argument struct is `Args_` + entry. The kernel first
 // waits for earlier work of its stream, so that it may start early (LaunchStage::starts_early).
-// `bounds`: the arguments of __launch_bounds__.
-void openCudaEntry(TextWriter& out, const std::string& entry, const std::string& bounds);
+// `bounds`: the arguments of __launch_bounds__. `cluster`: the number of blocks of a cluster; 1:
+// the kernel has no clusters.
+void openCudaEntry(TextWriter& out, const std::string& entry, const std::string& bounds,
+                   int32_t cluster = 1);
 // Opens the entry point of a C++ kernel, and writes declarations of locals for its arguments.
 void openCppEntry(TextWriter& out, const KernelFrame& frame);
 // Returns the expression of the element in lane `i` of a tensor. The pointer p<tensor> points to

@@ -32,11 +32,13 @@ class DescList {
   size_t size_;
 };
 
-// The sizes of a run that a kernel needs, and that the descriptors of its operands do not contain.
+// What the plan of a kernel depends on, in addition to the descriptors of its operands: more sizes
+// of the run, and a property of the GPU.
 struct RunSizes {
   // Descriptors of generatedValues(segment) (codegen/plan/generated.h).
   std::vector<TensorDesc> generated;
   std::vector<int64_t> widths;  // values of the pad widths in Analysis::widths
+  bool clusters = true;         // KernelCompiler::supportsClusters()
   bool operator==(const RunSizes&) const = default;
 };
 

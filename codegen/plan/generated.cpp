@@ -117,6 +117,7 @@ PartSizes::PartSizes(const Fusion& segment, const Analysis& analysis, const Fusi
 
 RunSizes PartSizes::of(const RunSizes& run) const {
   RunSizes of_part;
+  of_part.clusters = run.clusters;
   for (size_t i : generated_) of_part.generated.push_back(run.generated.at(i));
   for (size_t i : widths_) of_part.widths.push_back(run.widths.at(i));
   return of_part;
@@ -125,6 +126,7 @@ RunSizes PartSizes::of(const RunSizes& run) const {
 RunSizes PartSizes::of(const Fusion& segment, const Analysis& analysis,
                        const AxisExtents& extents) const {
   RunSizes of_part;
+  of_part.clusters = extents.clusters;
   for (ValueId id : values_) {
     of_part.generated.push_back(denseDescOf(segment, analysis, extents, id));
   }

@@ -64,7 +64,7 @@ class Extents {
     for (int64_t extent : values_) {
       HEDDLE_CHECK(extent >= 0, "segment {}: an axis without an extent", segment_.name);
     }
-    return {std::move(values_), std::move(offsets_), numbersOf(run_.widths)};
+    return {std::move(values_), std::move(offsets_), numbersOf(run_.widths), run_.clusters};
   }
 
  private:
@@ -318,6 +318,7 @@ Space coalesce(const Fusion& segment, const Analysis& analysis, const AxisExtent
     added.strides.reserve(most_axes);
   }
   space.widths = extents.widths;
+  space.clusters = extents.clusters;
   space.coordinates = raw.coordinates;
   for (SpaceCoordinate& coordinate : space.coordinates) coordinate.axis = -1;
   space.indexed = std::move(raw.indexed);

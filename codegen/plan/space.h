@@ -74,7 +74,8 @@ struct Space {
   // In the order of Analysis::indexed_inputs. dropUnusedTensors() (codegen/families/loops.h) may
   // change this order.
   std::vector<IndexedTensor> indexed;
-  AxisNumbers widths;  // values of the pad widths in Analysis::widths
+  AxisNumbers widths;    // values of the pad widths in Analysis::widths
+  bool clusters = true;  // RunSizes::clusters
 
   int64_t keptCount() const;     // number of elements along the kept axes
   int64_t reducedCount() const;  // number of elements along the reduced axes; 1 without reductions
@@ -86,7 +87,8 @@ struct Space {
 struct AxisExtents {
   AxisNumbers extents;
   AxisNumbers offsets;
-  AxisNumbers widths;  // values of the pad widths, as in RunSizes
+  AxisNumbers widths;    // values of the pad widths, as in RunSizes
+  bool clusters = true;  // RunSizes::clusters
 };
 
 // Reads the extents of the axes from the descriptors of the operands. RunSizes::generated gives the

@@ -199,6 +199,41 @@ __device__ inline void awaitState(const unsigned long long* slot, State& state) 
   state = words.state;
 }
 
+// --- clusters ------------------------------------------------------------------------------------
+// The blocks of a cluster run at the same time. Each can store in the shared memory of the others.
+
+// Says that this block has started. A kernel with clusters calls this first.
+__device__ inline void arriveInCluster() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+#endif
+}
+// Waits until all blocks of the cluster have started. Call this exactly once, before the first
+// sendToBlock().
+__device__ inline void awaitCluster() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+#endif
+}
+// Makes all threads of the cluster wait for each other. Writes before the barrier are visible after
+// it.
+__device__ inline void clusterBarrier() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+#endif
+}
+// Stores `value` in element `at` of the array `to` of block number `rank` of the cluster. The
+// block reads it after a clusterBarrier().
+template <class Array, class T>
+__device__ inline void sendToBlock(const Array& to, int at, const T& value, int rank) {
+#if __CUDA_ARCH__ >= 900
+  unsigned long long remote;
+  asm("mapa.u64 %0, %1, %2;" : "=l"(remote) : "l"((unsigned long long)&to[at]), "r"(rank));
+  *(T*)remote = value;
+#endif
+}
+
 // --- shared memory -------------------------------------------------------------------------------
 // Kernel text accesses shared memory only by SharedArray, so that tests can observe the accesses.
 

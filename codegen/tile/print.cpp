@@ -72,6 +72,7 @@ class ProgramPrinter {
     } else {
       text += fmt::format("; {} per block", layout.rows);
     }
+    if (layout.cluster > 1) text += fmt::format(", clusters of {} blocks", layout.cluster);
     return text + fmt::format(", {} threads per {}, {} vectors of {} elements per thread{}{}",
                               layout.threads, one, layout.registers, layout.vector,
                               layout.shared_bytes > 0 ? " in shared memory" : "",

@@ -99,8 +99,8 @@ struct ReduceTiles {
 };
 
 // Combines the states that lanes, threads and work items have for the same row and accumulator. The
-// order is fixed: lanes of a thread, threads of a warp, warps, and work items if rows are divided
-// (DividedRows). Later bodies may read the results.
+// order is fixed: lanes of a thread, threads of a warp, warps, blocks of a cluster, and work items
+// if rows are divided (DividedRows). Later bodies may read the results.
 struct CombineParts {
   std::vector<AccumulatorId> accumulators;
 };
@@ -144,7 +144,11 @@ struct RowLayout {
   int32_t registers = 1;  // vectors of a tile that one thread holds
   int32_t threads = 1;    // threads that share a row; a power of two
   int32_t rows = 1;       // rows of a block; rows * threads is a multiple of 32
-  bool exact = false;     // every vector is complete
+  // Cuda: if above 1, a cluster of this many blocks shares each row. The blocks run at the same
+  // time, and exchange states through their shared memory. `rows` is then 1, and each block has
+  // threads / cluster of the threads. Needs compute capability 9.0.
+  int32_t cluster = 1;
+  bool exact = false;  // every vector is complete
   // Cuda: rows begin at addresses that are not aligned for vectors. Vector 0 of a row then begins
   // up to vector - 1 elements before the row, at an aligned address. The kernel ignores elements
   // before and after the row. Such a layout has one reduced axis.
@@ -157,7 +161,8 @@ struct RowLayout {
   // kernel loads once (Access::once) are the first to leave the L2 cache.
   bool streams = false;
   // Cuda: if above 0, the tiles along the row that LoadTile statements load are in dynamic shared
-  // memory, not in registers. They take this many bytes. Each thread accesses only its own vectors.
+  // memory, not in registers. They take this many bytes per block. Each thread accesses only its
+  // own vectors.
   int32_t shared_bytes = 0;
   int64_t capacity = 0;  // Cpp: elements of an array that holds a tile; 0: no array holds a tile
   // Cuda: the number of blocks, if the program has column sums or divided rows. With column sums, a
@@ -170,6 +175,9 @@ struct RowLayout {
   // Cuda: blocks share each row (codegen/tile/divided_rows.h). Every statement along the row is in
   // a LoopOverRow.
   DividedRows divided = {};
+
+  // Cuda: returns the number of threads of a block.
+  int32_t blockThreads() const { return rows * threads / cluster; }
 };
 
 // How squares are processed.
@@ -242,6 +250,7 @@ LaunchStage makeStage(TileProgram& program);
 // - A statement loads an output, or a StoreExchanged stores to an input.
 // - A loop contains a loop or a CombineParts.
 // - Rows are divided, but the layout or a statement does not suit this (RowLayout::divided).
+// - A cluster shares rows, but the layout does not suit this, or no states are combined.
 // - The tiles are items, and the program is neither one map nor a reduction: ReduceTiles,
 //   CombineParts, and then either StoreStates or a map that runs once per row.
 void verify(const TileProgram& program);

@@ -19,9 +19,9 @@ void setGrid(const RowLayout& layout, Target target, int64_t rows, int64_t items
     stage.grid = ceilDiv(rows, items_per_tile);
     return;
   }
-  stage.block = layout.rows * layout.threads;
+  stage.block = layout.blockThreads();
   stage.shared_bytes = layout.shared_bytes;
-  stage.grid = layout.blocks > 0 ? layout.blocks : ceilDiv(rows, layout.rows);
+  stage.grid = layout.blocks > 0 ? layout.blocks : ceilDiv(rows, layout.rows) * layout.cluster;
   if (layout.divided.parts > 0) stage.cleared_bytes = boardBytes(layout.divided, rows);
 }
 

@@ -247,6 +247,22 @@ void verifyDivided(const TileProgram& program) {
       "the layout has {} accumulators", layout.divided.accumulators);
 }
 
+// Checks a program whose rows are shared by clusters. Without a CombineParts, no block would wait
+// for the start of the others.
+void verifyCluster(const TileProgram& program) {
+  const RowLayout& layout = program.layout;
+  HEDDLE_CHECK(program.target == Target::Cuda && !program.square && !program.items &&
+                   program.columns.empty() && !layout.bundled && layout.rows == 1 &&
+                   layout.divided.parts == 0 && layout.blocks == 0 && layout.cluster <= 8 &&
+                   layout.blockThreads() >= 32 && layout.threads % (32 * layout.cluster) == 0,
+               "the layout does not suit clusters");
+  const bool combines = std::any_of(
+      program.statements.begin(), program.statements.end(), [](const Statement& statement) {
+        return std::holds_alternative<CombineParts>(statement);  // no other statement waits
+      });
+  HEDDLE_CHECK(combines, "the blocks of a cluster exchange nothing");
+}
+
 // Checks the order of the statements of a program of items. Emitters open the loops of a statement
 // where the statement before it ends, so no other order has a meaning.
 void verifyItems(const TileProgram& program) {
@@ -297,6 +313,8 @@ void verify(const TileProgram& program) {
       "bundles of rows are shifted, or have sums of columns");
   if (layout.divided.parts > 0) verifyDivided(program);
   if (program.items) verifyItems(program);
+  HEDDLE_CHECK(layout.cluster > 0, "a cluster has no blocks");
+  if (layout.cluster > 1) verifyCluster(program);
   ProgramVerifier(program).check(program.statements);
 }
 

@@ -200,6 +200,7 @@ void PlanBuilder::findKernel(PlannedKernel& kernel, const Launch& launch) {
         runSizes(kernel.stored->segment(), analysis, descsOf(kernel.inputs),
                  descsOf(kernel.outputs), sizesInside(launch), unrolled_.rank, target_.ranks);
   }
+  kernel.run.clusters = target_.device.compiler()->supportsClusters();
   // Choices name candidates only for kernels of the program, not for kernels that the plan itself
   // adds.
   const bool has_choices = target_.choices != nullptr && launch.kernel != nullptr;

@@ -75,7 +75,8 @@ class Tuner {
   }
 
  private:
-  void visit(int rank, const host::LaunchedKernel& launched) {
+  void visit(int rank, host::LaunchedKernel launched) {
+    launched.run.clusters = device_.compiler()->supportsClusters();
     std::vector<codegen::Candidate> all = launched.candidates();
     if (!launched.kernel.candidate.empty()) {
       codegen::findCandidate(all, launched.kernel.candidate, launched.kernel.name);

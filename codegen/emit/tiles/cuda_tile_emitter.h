@@ -23,7 +23,7 @@ class CudaTileEmitter {
   std::string emit() {
     const std::string args = "Args_" + frame_.entry;
     std::string text = frame_.args.structText(args);
-    openCudaEntry(out_, frame_.entry, launchBounds());
+    openCudaEntry(out_, frame_.entry, launchBounds(), layout_.cluster);
     out_.line(fmt::format("typedef {} Index;", frame_.wide_index ? "long long" : "int"));
     writeArguments(out_, frame_);
     if (isDivided()) {
@@ -73,6 +73,7 @@ class CudaTileEmitter {
   // of the row.
   void writeRoles() {
     if (layout_.bundled) return writeBundleRoles();
+    if (layout_.cluster > 1) return writeClusterRoles();
     out_.line(
         fmt::format("[[maybe_unused]] const int share = hd::thread() % {};", layout_.threads));
     out_.line(fmt::format("[[maybe_unused]] const int row = hd::thread() / {};", layout_.threads));
@@ -88,6 +89,7 @@ class CudaTileEmitter {
   }
 
   void writeBundleRoles();
+  void writeClusterRoles();
 
   // For a program with column sums: declares the sums, writes the loads that precede the first row,
   // and opens the loop over the groups of rows that the block processes. openRow() describes a
@@ -185,7 +187,8 @@ class CudaTileEmitter {
   // Returns the expression of the index of vector `u` of this thread in a tile in shared memory.
   std::string heldIndex() const {
     return layout_.bundled ? fmt::format("u * {} + hd::thread()", layout_.threads * layout_.rows)
-                           : fmt::format("u * {} + share", layout_.threads);
+           : layout_.cluster > 1 ? fmt::format("u * {} + hd::thread()", layout_.blockThreads())
+                                 : fmt::format("u * {} + share", layout_.threads);
   }
 
   // Returns the tiles in shared memory that `body` reads.

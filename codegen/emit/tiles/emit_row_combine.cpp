@@ -30,7 +30,12 @@ void RowCombiner::lanes(AccumulatorId a) {
 // The warps of a row exchange their states through shared memory, with one barrier for all
 // accumulators.
 void RowCombiner::threads(const std::vector<AccumulatorId>& accumulators) {
-  const int warps = layout_.threads / 32;
+  warps(accumulators);
+  if (layout_.cluster > 1) blocks(accumulators);
+}
+
+void RowCombiner::warps(const std::vector<AccumulatorId>& accumulators) {
+  const int warps = layout_.threads / layout_.cluster / 32;
   for (AccumulatorId a : accumulators) {
     const std::string into = fmt::format("acc{}[0]", a);
     if (layout_.threads > 1) partners(a, into, std::min(layout_.threads, 32) / 2, 1);
@@ -46,6 +51,32 @@ void RowCombiner::threads(const std::vector<AccumulatorId>& accumulators) {
   for (AccumulatorId a : accumulators) {
     out_.line(fmt::format("acc{}[0] = warp{}[row * {} + hd::thread() % {}];", a, a, warps, warps));
     partners(a, fmt::format("acc{}[0]", a), warps / 2, 1);
+  }
+}
+
+// Each block stores its states in the shared memory of all blocks of the cluster, also its own. All
+// blocks then combine them in the same order.
+void RowCombiner::blocks(const std::vector<AccumulatorId>& accumulators) {
+  for (AccumulatorId a : accumulators) {
+    out_.line(fmt::format("__shared__ hd::SharedBytes<{}> peers{};",
+                          stateBytes(accumulator(a)) * layout_.cluster, a));
+    out_.line(
+        fmt::format("const hd::SharedArray<{}> peer{}(peers{});", stateType(accumulator(a)), a, a));
+  }
+  if (!all_have_started_) out_.line("hd::awaitCluster();");
+  all_have_started_ = true;
+  out_.open(fmt::format("if (hd::thread() < {}) {{", layout_.cluster));
+  for (AccumulatorId a : accumulators) {
+    out_.line(fmt::format("hd::sendToBlock(peer{0}, rank, acc{0}[0], hd::thread());", a));
+  }
+  out_.close();
+  out_.line("hd::clusterBarrier();");
+  for (AccumulatorId a : accumulators) {
+    const std::string into = fmt::format("acc{}[0]", a);
+    out_.line(fmt::format("{} = peer{}[0];", into, a));
+    out_.line("#pragma unroll");
+    out_.line(fmt::format("for (int b = 1; b < {}; ++b) {} = {};", layout_.cluster, into,
+                          combineText(accumulator(a), into, fmt::format("peer{}[b]", a))));
   }
 }
 

@@ -21,7 +21,7 @@ int32_t lanePartsOf(const Accumulator& accumulator, const RowLayout& layout);
 // of a row has its parts in the arrays `acc0`, `acc1`, ... At the end, element 0 of each array is
 // the state of the row (in divided rows: of the part of the row), in every thread of the row. In a
 // bundle, element i is the state of row i of the bundle. The order is fixed: lanes, threads of a
-// warp, warps.
+// warp, warps, blocks of a cluster.
 class RowCombiner {
  public:
   RowCombiner(TextWriter& out, const RowLayout& layout,
@@ -37,6 +37,8 @@ class RowCombiner {
  private:
   const Accumulator& accumulator(AccumulatorId a) const { return accumulators_[a]; }
   void lanes(AccumulatorId a);
+  void warps(const std::vector<AccumulatorId>& accumulators);
+  void blocks(const std::vector<AccumulatorId>& accumulators);
   void bundles(const std::vector<AccumulatorId>& accumulators);
   void forLanes(const std::string& statement);
   // Combines the state `into` over threads of the warp, in steps. In each step, two threads whose
@@ -47,6 +49,8 @@ class RowCombiner {
   TextWriter& out_;
   const RowLayout& layout_;
   const IdVector<AccumulatorId, Accumulator>& accumulators_;
+  // true: the text has already waited until all blocks of the cluster have started.
+  bool all_have_started_ = false;
 };
 
 }  // namespace heddle::codegen

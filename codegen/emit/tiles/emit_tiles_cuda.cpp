@@ -34,10 +34,24 @@ void CudaTileEmitter::writeShift() {
 // the compiler use few enough registers for this. For divided rows, kDividedThreads replaces
 // `column_threads`.
 std::string CudaTileEmitter::launchBounds() const {
-  const int32_t block = layout_.rows * layout_.threads;
+  const int32_t block = layout_.blockThreads();
   if (isDivided()) return fmt::format("{}, {}", block, kDividedThreads / block);
   if (program_.columns.empty()) return std::to_string(block);
   return fmt::format("{}, {}", block, layout_.column_threads / block);
+}
+
+// The blocks of a cluster have consecutive numbers. All of them must have started before one of
+// them stores a state in the shared memory of another one, so each says here that it has started.
+void CudaTileEmitter::writeClusterRoles() {
+  const int32_t cluster = layout_.cluster;
+  out_.line("hd::arriveInCluster();");
+  out_.line(fmt::format("const int rank = (int)(hd::block() % {});", cluster));
+  out_.line(fmt::format("const int share = hd::thread() + rank * {};", layout_.blockThreads()));
+  out_.line("[[maybe_unused]] const int row = 0;");
+  out_.line(fmt::format("const Index kept = (Index)(hd::block() / {});", cluster));
+  out_.line("const bool active = true;");
+  out_.line("const Index row_end = reduced_items;");
+  writeCoordinates(out_, frame_.kept);
 }
 
 void CudaTileEmitter::openColumns() {
@@ -153,8 +167,8 @@ void CudaTileEmitter::hold(const LoadTile& load) {
   const Access& access = frame_.access(load.tensor);
   out_.line(fmt::format("const hd::SharedArray<hd::HeldLanes<{}, {}>> held{}({});", layout_.vector,
                         storedType(access.dtype), load.tile, held_bytes_));
-  held_bytes_ += int64_t{layout_.threads} * layout_.rows * layout_.registers * layout_.vector *
-                 sizeOf(access.dtype);
+  held_bytes_ +=
+      int64_t{layout_.blockThreads()} * layout_.registers * layout_.vector * sizeOf(access.dtype);
   loadBundle(load, [&] {
     out_.line(fmt::format("hd::holdPart<{}>(held{}, {}, {} + ({}), {}, {}, count);", layout_.vector,
                           load.tile, heldIndex(), access.name,

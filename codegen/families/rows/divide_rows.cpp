@@ -129,6 +129,27 @@ KernelChoice dividedChoice(const RowLayout& layout) {
 
 namespace {
 
+// Returns how many blocks should share each row as a cluster; 1: no cluster pays. Two blocks that
+// hold up to kMostAloneBytes in shared memory fit on a multiprocessor, so shorter rows have one
+// block. Longer rows are divided among as many blocks as bring the bytes per block down to
+// kMostSharedBytes. Rows that are read only once, because joint reductions need no second sweep,
+// have no cluster. On an H200, norms and softmax of rows of 183 to 512 KB took 0.64 to 0.87 times
+// as long as with divided rows or with one block that reads the row twice. With rows of 100 KB,
+// softmax took 0.98 times as long as with one block, and 1.11 times with rows of 64 KB.
+int64_t clusterFor(const Space& rows, Target target, const RowDemands& demands) {
+  constexpr int64_t kMostAloneBytes = 96 << 10;
+  constexpr int64_t kMostSharedBytes = 64 << 10;
+  constexpr int64_t kMostBlocks = 8;
+  const bool suits = target == Target::Cuda && rows.clusters && !hasColumns(rows) &&
+                     demands.loaded && demands.expensive.joined_sweeps;
+  if (!suits) return 1;
+  const int64_t bytes = rows.reducedCount() * demands.loaded->loaded_bytes;
+  if (bytes <= kMostAloneBytes) return 1;
+  int64_t blocks = 2;
+  while (blocks < kMostBlocks && bytes > blocks * kMostSharedBytes) blocks *= 2;
+  return rows.keptCount() * blocks >= row_limits::kMultiprocessors ? blocks : 1;
+}
+
 // Returns the candidate in which blocks share rows, or nullopt if there is none. `choice` is
 // nullptr or has the family "divided".
 std::optional<RowCandidate> dividedCandidate(const Space& rows, Target target,
@@ -151,7 +172,13 @@ std::optional<RowCandidate> chooseRows(const Space& rows, Target target, const R
     if (auto divided = dividedCandidate(rows, target, demands, choice)) return divided;
   }
   const std::optional<RowCandidate> whole = chooseWholeRows(rows, target, demands, choice);
-  if (isFamily(choice, "rows") || (whole && !whole->looped)) return whole;
+  if (isFamily(choice, "rows")) return whole;
+  if (const int64_t blocks = clusterFor(rows, target, demands); blocks > 1) {
+    const KernelChoice cluster{"rows", {{"cluster", blocks}}};
+    const std::optional<RowCandidate> shared = chooseWholeRows(rows, target, demands, &cluster);
+    if (shared && shared->layout.cluster == blocks && !shared->looped) return shared;
+  }
+  if (whole && !whole->looped) return whole;
   const std::optional<RowCandidate> divided = dividedCandidate(rows, target, demands, nullptr);
   return divided && paysToDivide(*divided, rows) ? divided : whole;
 }

@@ -5,6 +5,7 @@
 
 #include "codegen/families/rows/bundles.h"
 #include "codegen/families/rows/divide_rows.h"
+#include "codegen/families/rows/hold_rows.h"
 #include "codegen/families/rows/row_limits.h"
 #include "ir/base/ceil_div.h"
 
@@ -12,10 +13,11 @@ namespace heddle::codegen {
 namespace {
 
 using row_limits::kBytesInFlight;
+using row_limits::kLoopThreads;
+using row_limits::kMostThreads;
 using row_limits::kMostUnrolled;
 using row_limits::kMultiprocessors;
 using row_limits::kSharedBytes;
-using row_limits::kSharedBytesOfTwo;
 using row_limits::kShortestBlock;
 using row_limits::kShortWork;
 using row_limits::kWarp;
@@ -33,13 +35,6 @@ constexpr int64_t kColumnTileBytes = 384;
 constexpr int64_t kWantedColumnBytes = 340;
 constexpr int32_t kAheadThreads = 384;
 constexpr int64_t kAheadTileBytes = 576;
-constexpr int64_t kMostThreads = 1024;
-// The largest number of threads for a row in shared memory. Also the largest number for a row that
-// is read in a loop, unless a choice names another one.
-constexpr int64_t kLoopThreads = 512;
-// Rows in shared memory with at most this number of vectors have at most kLoopThreads / 2 threads.
-// On an H200, group_norm then took 0.965 times as long, but softmax of longer rows 1.11 times.
-constexpr int64_t kFewSharedVectors = 16 * kLoopThreads / 2;
 // With fewer rows than this, one row per block leaves multiprocessors idle.
 constexpr int64_t kFewRows = kMultiprocessors;
 // If at least kFewestThreads threads read neighbouring vectors of a row, they use complete sectors
@@ -47,6 +42,8 @@ constexpr int64_t kFewRows = kMultiprocessors;
 // H200. kManyThreads is twice the number of threads that the GPU runs at the same time.
 constexpr int64_t kFewestThreads = 4;
 constexpr int64_t kManyThreads = kMultiprocessors * 2048 * 2;
+// Every GPU with clusters supports clusters of this size.
+constexpr int64_t kMostBlocksOfCluster = 8;
 
 // Returns whether neighbours along the innermost axis of a row are neighbours in memory. A tensor
 // that is broadcast along this axis (stride 0) also counts as contiguous.
@@ -73,12 +70,6 @@ bool hasWholeVectors(const Space& space, int64_t vector) {
 // Returns the smallest number of vectors per row for which shifted rows (RowLayout::shifted) are
 // faster. The first and last vector of a shifted row are slow, because each sweep must mask them.
 int64_t shortestShifted(bool several_sweeps) { return several_sweeps ? 64 : 4; }
-
-// Returns the largest number of vectors of a row. A shifted row may need one more vector.
-int64_t mostVectors(const Space& space, int64_t vector, bool shifted) {
-  return shifted ? ceilDiv(space.extents.back() + vector - 1, vector)
-                 : vectorsPerRow(space, vector);
-}
 
 // Returns `threads`, or a smaller number of threads if clearly fewer registers then stay unused.
 // For example, 16 threads with registers for 3 vectors each can hold 48 vectors. For a row of 34
@@ -169,6 +160,15 @@ bool readsRowsOnce(const RowCandidate& candidate, Target target) {
          candidate.layout.column_threads == 0;
 }
 
+// Returns the number of blocks that share a row as a cluster. Only a choice asks for more than one.
+// Each block must have at least one vector per thread.
+int64_t clusterOf(const KernelChoice* choice, int64_t vectors, const Space& space) {
+  if (!space.clusters || hasColumns(space)) return 1;
+  int64_t cluster = powerOf(choice, "cluster", kMostBlocksOfCluster, 1);
+  while (cluster > 1 && vectors < cluster * kShortestBlock) cluster /= 2;
+  return cluster;
+}
+
 // Chooses vectors first, then threads per row, then vectors per thread, then rows per block. Each
 // choice needs the earlier ones.
 std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& demand,
@@ -181,6 +181,7 @@ std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& d
   const auto fitting = [vector = vector](int64_t limit, int64_t per_element) {
     return std::max<int64_t>(limit / (std::max<int64_t>(per_element, 1) * vector), 1);
   };
+  const int64_t cluster = clusterOf(choice, vectors, space);
   const int64_t tile_bytes = hasColumns(space) ? kColumnTileBytes : kTileBytes;
   const int64_t most =
       std::min(fitting(tile_bytes, demand.live_bytes), fitting(kMostUnrolled, demand.ops));
@@ -207,28 +208,33 @@ std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& d
   int64_t threads = threadsFor(wanted);
   // A shifted row may have a few vectors more than its threads can hold. One more vector per thread
   // then wastes fewer registers than twice as many threads would.
-  const bool may_hold_more = shifted && demand.several_sweeps && threads <= kMostThreads;
+  const int64_t in_blocks = kMostThreads * cluster;  // threads of all blocks that share a row
+  const bool may_hold_more = shifted && demand.several_sweeps && threads <= in_blocks;
   const int64_t held = most + (may_hold_more ? 1 : 0);
   threads = fuller(threads, vectors, std::min(held, 2 * wanted));
   // While a block of kMostThreads threads combines accumulators, its multiprocessor loads nothing.
-  if (threads == kMostThreads && ceilDiv(vectors, threads / 2) <= most) threads /= 2;
+  if (threads == in_blocks && ceilDiv(vectors, threads / 2) <= most) threads /= 2;
   // One thread reads a row of a few elements that cannot be read as vectors. No threads then need
   // to combine accumulators.
   constexpr int64_t kFewElements = 8;
   if (vector == 1 && vectors <= std::min(kFewElements, most)) threads = 1;
   const auto warps =
       static_cast<uint64_t>(kSharedBytes / (8 * std::max<int64_t>(demand.accumulators, 1)));
-  const int64_t most_threads = std::min(hasColumns(space) ? int64_t{kColumnThreads} : kMostThreads,
-                                        32 * static_cast<int64_t>(std::bit_floor(warps)));
+  const int64_t most_threads =
+      std::min(hasColumns(space) ? int64_t{kColumnThreads} : in_blocks,
+               cluster * kWarp * static_cast<int64_t>(std::bit_floor(warps)));
   threads = powerOf(choice, "threads", most_threads, std::min(threads, most_threads));
+  if (cluster > 1) threads = std::max(threads, cluster * kShortestBlock);
   int64_t registers = std::max<int64_t>(ceilDiv(vectors, threads), 1);  // a row may be empty
-  if (registers > (threads < kMostThreads ? held : most) || isLooped(choice)) {
+  if (registers > (threads < in_blocks ? held : most) || isLooped(choice)) {
     candidate.looped = true;
-    threads = powerOf(choice, "threads", most_threads, std::min(kLoopThreads, most_threads));
+    threads =
+        powerOf(choice, "threads", most_threads, std::min(kLoopThreads * cluster, most_threads));
     registers = wanted;
   }
   layout.vector = static_cast<int32_t>(vector);
   layout.threads = static_cast<int32_t>(threads);
+  layout.cluster = static_cast<int32_t>(cluster);
   layout.registers = static_cast<int32_t>(registers);
   // If one thread computes a row, no threads wait for each other. On an H200, blocks of twice
   // kShortestBlock threads then took 0.74 to 1.02 times as long as blocks of kShortestBlock.
@@ -238,6 +244,7 @@ std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& d
       static_cast<int32_t>(std::max(powerOf(choice, "rows", most_threads / threads,
                                             std::max<int64_t>(shortest_block / threads, 1)),
                                     std::max<int64_t>(kWarp / threads, 1)));
+  if (cluster > 1) layout.rows = 1;
   layout.shifted = shifted;
   layout.exact = !shifted && space.extents.back() % vector == 0;
   layout.full = layout.exact && !candidate.looped && vectors == threads * registers;
@@ -256,68 +263,17 @@ std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& d
   return candidate;
 }
 
-// Returns whether the threads of the candidate need so many registers, or its block so many
-// threads, that few blocks share a multiprocessor. On an H200, threads with up to 5 vectors of 8
-// elements used at most 64 registers. With 7 vectors, norms with the row in shared memory took 0.62
-// to 0.68 times as long as norms with the row in registers.
-bool isHeavy(const RowCandidate& candidate) {
-  constexpr int32_t kMostVectors = 5, kLongVector = 4;
-  const RowLayout& layout = candidate.layout;
-  return layout.threads == kMostThreads ||
-         (layout.registers > kMostVectors && layout.vector >= kLongVector);
-}
-
-// Returns `loaded` with its row in shared memory. Returns nullopt if a multiprocessor cannot hold
-// two such blocks, if a row has fewer threads than a warp, if no tile is loaded before the first
-// sweep (0 bytes), or if the code would be too long. `is_chosen`: a choice has decided the number
-// of threads.
-std::optional<RowCandidate> inSharedMemory(RowCandidate loaded, const Space& rows,
-                                           const RowDemand& demand, bool is_chosen) {
-  RowLayout& layout = loaded.layout;
-  const int64_t vectors = mostVectors(rows, layout.vector, layout.shifted);
-  int64_t threads = kLoopThreads / 2;
-  const bool is_far = ceilDiv(vectors, threads) * layout.vector * demand.ops > kMostUnrolled;
-  if (is_chosen || is_far || vectors > kFewSharedVectors) threads = kLoopThreads;
-  layout.threads = std::min(layout.threads, static_cast<int32_t>(threads));
-  layout.rows = 1;
-  if (layout.threads < kWarp) return std::nullopt;
-  const int64_t registers = ceilDiv(vectors, layout.threads);
-  const int64_t bytes = layout.threads * registers * layout.vector * demand.loaded_bytes;
-  const bool is_unrolled_far = registers * layout.vector * demand.ops > kMostUnrolled;
-  if (bytes == 0 || bytes > kSharedBytesOfTwo || is_unrolled_far) return std::nullopt;
-  layout.registers = static_cast<int32_t>(registers);
-  layout.full = layout.exact && vectors == layout.threads * registers;
-  layout.shared_bytes = static_cast<int32_t>(bytes);
-  loaded.looped = false;
-  return loaded;
-}
-
-// Returns `loaded`, `loaded` with its row in shared memory, or `chosen` if neither is better. Call
-// this if `chosen` is looped or heavy (isHeavy()). `loaded` keeps no computed values, so it needs
-// fewer registers. If two blocks share a multiprocessor, one loads while the other one computes.
-RowCandidate withLoadedRow(const RowCandidate& chosen, const std::optional<RowCandidate>& loaded,
-                           const Space& rows, const RowDemand& demand, bool is_chosen) {
-  if (!loaded) return chosen;
-  if (!loaded->looped && !isHeavy(*loaded)) return *loaded;
-  const std::optional<RowCandidate> shared = inSharedMemory(*loaded, rows, demand, is_chosen);
-  if (shared) return *shared;
-  return chosen.looped && !loaded->looped ? *loaded : chosen;
-}
-
-// Returns the candidate that keeps `hold` for later sweeps, or `chosen` if that is impossible.
-RowCandidate withHold(const RowCandidate& chosen, const std::optional<RowCandidate>& loaded,
-                      const Space& rows, const RowDemand& demand, Hold hold, bool is_chosen) {
-  if (!loaded || hold == Hold::Values) return chosen;
-  if (hold == Hold::Row) return loaded->looped ? chosen : *loaded;
-  return inSharedMemory(*loaded, rows, demand, is_chosen).value_or(chosen);
-}
-
 }  // namespace
 
 int64_t vectorsPerRow(const Space& space, int64_t vector) {
   int64_t vectors = ceilDiv(space.extents.back(), vector);
   for (size_t i = space.kept; i + 1 < space.extents.size(); ++i) vectors *= space.extents[i];
   return vectors;
+}
+
+int64_t mostVectors(const Space& space, int64_t vector, bool shifted) {
+  return shifted ? ceilDiv(space.extents.back() + vector - 1, vector)
+                 : vectorsPerRow(space, vector);
 }
 
 bool hasColumns(const Space& space) {
@@ -368,11 +324,18 @@ std::optional<RowCandidate> chooseWholeRows(const Space& rows, Target target,
   if (!chosen || !chosen->ahead) chosen = best(demands.expensive, RowVariant::Expensive);
   if (!chosen || !demands.loaded || isLooped(choice)) return chosen;
   const std::optional<int64_t> hold = choice != nullptr ? choice->find("hold") : std::nullopt;
-  if (!hold && !chosen->looped && !isHeavy(*chosen)) return chosen;
+  if (!hold && !chosen->looped && !isHeavy(*chosen, demands.expensive.kept_bytes > 0))
+    return chosen;
   const std::optional<RowCandidate> loaded = best(*demands.loaded, RowVariant::Loaded);
   const bool is_chosen = choice != nullptr && choice->find("threads");
-  if (!hold) return withLoadedRow(*chosen, loaded, rows, *demands.loaded, is_chosen);
-  return withHold(*chosen, loaded, rows, *demands.loaded, static_cast<Hold>(*hold), is_chosen);
+  const RowCandidate found =
+      hold ? withHold(*chosen, loaded, rows, *demands.loaded, static_cast<Hold>(*hold), is_chosen)
+           : withLoadedRow(*chosen, loaded, rows, *demands.loaded, is_chosen);
+  if (!found.looped || found.layout.cluster == 1) return found;
+  // A cluster that cannot hold the row has no advantage over a single block.
+  KernelChoice without = *choice;
+  without.set("cluster", 1);
+  return chooseWholeRows(rows, target, demands, &without);
 }
 
 KernelChoice choiceOf(const RowCandidate& candidate, Target target) {
@@ -384,6 +347,7 @@ KernelChoice choiceOf(const RowCandidate& candidate, Target target) {
                          {"threads", layout.threads},
                          {"registers", layout.registers},
                          {"rows", layout.rows}};
+    if (layout.cluster > 1) choice.set("cluster", layout.cluster);
   }
   if (candidate.layout.bundled) {
     choice.set("vector", candidate.layout.vector);

@@ -126,6 +126,9 @@ Space withRows(Space space);
 // Returns the number of vectors of `vector` elements in a row.
 int64_t vectorsPerRow(const Space& space, int64_t vector);
 
+// Returns the largest number of vectors of a row. A shifted row may need one more vector.
+int64_t mostVectors(const Space& space, int64_t vector, bool shifted);
+
 // Returns whether the choice asks for a loop over the parts of a row.
 inline bool isLooped(const KernelChoice* choice) {
   return choice != nullptr && choice->find("looped").value_or(0) != 0;

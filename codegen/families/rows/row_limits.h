@@ -2,8 +2,7 @@
 
 #include <cstdint>
 
-// Limits that several files share when they choose layouts: row_candidates.cpp,
-// row_candidates_cpu.cpp, divide_rows.cpp and bundles.cpp, all in codegen/families.
+// Limits that several files of this folder share when they choose layouts.
 namespace heddle::codegen::row_limits {
 
 // Bytes that one thread loads before it waits, so that enough loads are in flight.
@@ -20,6 +19,10 @@ inline constexpr int64_t kSharedBytes = 48 << 10;
 inline constexpr int64_t kSharedBytesOfTwo = 110 << 10;
 inline constexpr int64_t kMultiprocessors = 132;  // number of multiprocessors of an H100
 inline constexpr int64_t kWarp = 32;
+inline constexpr int64_t kMostThreads = 1024;  // the largest number of threads of a block
+// The largest number of threads of a block for a row in shared memory. Also the largest number for
+// a row that is read in a loop, unless a choice names another one.
+inline constexpr int64_t kLoopThreads = 512;
 inline constexpr int64_t kShortestBlock = 128;  // threads that a block should have at least
 // A kernel with at most this many elements is so short that idle processors do not matter.
 inline constexpr int64_t kShortWork = 1 << 18;

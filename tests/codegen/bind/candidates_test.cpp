@@ -109,21 +109,47 @@ TEST_P(Candidates, EveryFamilyOccurs) {
 }
 
 // Returns the candidates of a softmax in f32.
-std::vector<Candidate> candidatesOfSoftmax(int64_t rows, int64_t elements) {
+std::vector<Candidate> candidatesOfSoftmax(int64_t rows, int64_t elements, bool clusters = true) {
   const Fusion fusion =
       parseFusion("heddle 1 fusion f(%x: f32[n, m]) { %y = softmax(%x, axis=1) return %y }", "f");
   const std::vector<TensorDesc> x{denseDesc(DType::F32, {rows, elements})};
-  return candidates(fusion, x, x, Target::Cuda, {}, unshardedSizes(fusion, x, x));
+  RunSizes run = unshardedSizes(fusion, x, x);
+  run.clusters = clusters;
+  return candidates(fusion, x, x, Target::Cuda, {}, run);
 }
 bool hasFamily(const std::vector<Candidate>& all, const char* family) {
   return std::any_of(all.begin(), all.end(),
                      [&](const Candidate& each) { return each.choice.family == family; });
 }
 
-TEST(CandidatesOfLongRows, BlocksShareRowsThatNoBlockCanHold) {
-  for (const auto& [rows, elements] :
-       {std::pair<int64_t, int64_t>{128, 1 << 20}, {1000, 100000}, {50, 400000}, {40, 999999}}) {
+TEST(CandidatesOfLongRows, ClustersShareRowsThatTheyCanHold) {
+  for (const auto& [rows, elements, blocks] :
+       {std::tuple<int64_t, int64_t, int64_t>{4096, 30000, 2}, {1000, 60000, 4}, {50, 200000, 8}}) {
     const std::vector<Candidate> all = candidatesOfSoftmax(rows, elements);
+    EXPECT_EQ(all[0].choice.find("cluster"), blocks) << rows << " " << elements;
+    EXPECT_EQ(all[0].plan.stages.at(0).grid, rows * blocks);
+    EXPECT_EQ(hasFamily(all, "divided"), true) << rows << " " << elements;
+  }
+  // Shorter rows have one block each. A few rows do not occupy all multiprocessors.
+  EXPECT_FALSE(candidatesOfSoftmax(4096, 24000)[0].choice.find("cluster"));
+  EXPECT_FALSE(candidatesOfSoftmax(10, 100000)[0].choice.find("cluster"));
+}
+
+TEST(CandidatesOfLongRows, AGpuWithoutClustersHasNoCandidatesWithThem) {
+  for (const int64_t elements : {30000, 60000, 200000}) {
+    for (const Candidate& each : candidatesOfSoftmax(1000, elements, false)) {
+      EXPECT_FALSE(each.choice.find("cluster")) << elements;
+    }
+  }
+}
+
+TEST(CandidatesOfLongRows, BlocksShareRowsThatNoClusterCanHold) {
+  for (const auto& [rows, elements, clusters] :
+       {std::tuple<int64_t, int64_t, bool>{128, 1 << 20, true},
+        {50, 400000, true},
+        {40, 999999, true},
+        {1000, 100000, false}}) {
+    const std::vector<Candidate> all = candidatesOfSoftmax(rows, elements, clusters);
     EXPECT_EQ(all[0].choice.family, "divided") << rows << " " << elements;
     EXPECT_EQ(all[0].plan.stages.size(), 1u);
     EXPECT_GT(all[0].plan.stages[0].cleared_bytes, 0);

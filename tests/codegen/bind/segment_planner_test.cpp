@@ -239,7 +239,7 @@ TEST(SegmentPlanner, NewExtentsOfDividedRowsNeedNoText) {
       planKernel(segment, first, first, Target::Cuda, {}, {}, nullptr, &layouts);
   EXPECT_EQ(plan.candidate, "divided vector=4 threads=512 parts=32 streams=1");
   planner.add({first, first, {}, {}}, plan, std::move(layouts));
-  for (const auto& [rows, elements] : {std::pair<int64_t, int64_t>{300, 100000}, {64, 700004}}) {
+  for (const auto& [rows, elements] : {std::pair<int64_t, int64_t>{300, 400000}, {64, 700004}}) {
     const std::vector<TensorDesc> second{denseDesc(DType::F32, {rows, elements})};
     const auto bound = planner.bind({second, second, {}, {}});
     ASSERT_TRUE(bound);
@@ -248,6 +248,29 @@ TEST(SegmentPlanner, NewExtentsOfDividedRowsNeedNoText) {
     EXPECT_EQ(bound->plan.stages, expected.stages);
     EXPECT_EQ(bound->plan.workspace_bytes, expected.workspace_bytes);
   }
+}
+
+// A cluster shares each row. bind() gets other numbers of rows and elements than add().
+TEST(SegmentPlanner, NewExtentsOfClustersNeedNoText) {
+  const Fusion segment = parseFusion(
+      "heddle 1\nfusion f(%x: f32[a, b]) {\n  %y = softmax(%x, axis=1)\n  return %y\n}\n");
+  SegmentPlanner planner(segment, Target::Cuda);
+  const std::vector<TensorDesc> first{denseDesc(DType::F32, {500, 60000})};
+  std::vector<StageLayout> layouts;
+  const KernelPlan plan =
+      planKernel(segment, first, first, Target::Cuda, {}, {}, nullptr, &layouts);
+  planner.add({first, first, {}, {}}, plan, std::move(layouts));
+  const std::vector<TensorDesc> second{denseDesc(DType::F32, {300, 60400})};
+  const auto bound = planner.bind({second, second, {}, {}});
+  ASSERT_TRUE(bound);
+  EXPECT_EQ(bound->plan.stages, planKernel(segment, second, second, Target::Cuda).stages);
+  // Rows of twice the length have clusters of other sizes, so they need another text. The same
+  // holds for a GPU without clusters.
+  const std::vector<TensorDesc> longer{denseDesc(DType::F32, {500, 120000})};
+  EXPECT_FALSE(planner.bind({longer, longer, {}, {}}));
+  RunSizes without;
+  without.clusters = false;
+  EXPECT_FALSE(planner.bind({first, first, {}, without}));
 }
 
 TEST(SegmentPlanner, OperandsThatDisagreeAreReported) {

@@ -138,7 +138,7 @@ TEST(TimeModel, BundlesMoveTheirBytesOnce) {
 
 // If blocks share a row, the second sweep finds the row in the cache.
 TEST(TimeModel, LongRowsShouldBeShared) {
-  for (const auto& [rows, elements] : {std::pair<int64_t, int64_t>{128, 1 << 20}, {1000, 100000}}) {
+  for (const auto& [rows, elements] : {std::pair<int64_t, int64_t>{128, 1 << 20}, {500, 400000}}) {
     const Predicted predicted = predict({kSoftmax, {{rows, elements}}, {{rows, elements}}}, kGpu);
     EXPECT_EQ(predicted.all[0].choice.family, "divided");
     EXPECT_LT(predicted.of("divided"), 0.95 * predicted.of("sweeps")) << rows;

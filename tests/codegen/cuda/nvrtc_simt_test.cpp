@@ -5,7 +5,10 @@
 #include "codegen/compile/image_cache.h"
 #include "codegen/emit/plan_kernel.h"
 #include "codegen/kernel.h"
+#include "codegen/kernel_choice.h"
+#include "codegen/plan/generated.h"
 #include "ir/base/check.h"
+#include "ir/base/error.h"
 #include "ir/graph/builder.h"
 #include "ir/text/fusion_text.h"
 #include "tests/codegen/simt/nvrtc.h"
@@ -151,6 +154,27 @@ TEST_P(NvrtcSimt, ExtremeRowsCompile) {
   EXPECT_EQ(compile(rows(100, 1), {{200, 8192}}, {{200}}), 1u);
   EXPECT_EQ(compile(rows(0, 120), {{200, 16384}}, std::vector<std::vector<int64_t>>(120, {200})),
             1u);
+}
+
+// A row of 400 KB is shared by a cluster of blocks. Compute capability 8.0 has no clusters.
+TEST_P(NvrtcSimt, ClustersCompileFromComputeCapability90) {
+  EXPECT_EQ(compiler_->supportsClusters(), GetParam() != std::string("sm_80"));
+  const Fusion f =
+      parseFusion("heddle 1 fusion f(%x: bf16[n, m]) { %y = softmax(%x, axis=1) return %y }", "f");
+  const std::vector<TensorDesc> descs{denseDesc(DType::BF16, {300, 200000})};
+  for (int64_t blocks : {4, 8}) {
+    const KernelChoice choice{"rows", {{"cluster", blocks}}};
+    const KernelPlan plan =
+        planKernel(f, descs, descs, Target::Cuda, {}, {}, nullptr, nullptr, &choice);
+    ASSERT_EQ(parseKernelChoice(plan.candidate)->find("cluster"), blocks);
+    if (GetParam() == std::string("sm_80")) {
+      EXPECT_THROW(testing::cubinOf(plan.source, *compiler_), UserError);
+      continue;
+    }
+    const std::vector<std::byte> image = testing::cubinOf(plan.source, *compiler_);
+    const std::string_view bytes(reinterpret_cast<const char*>(image.data()), image.size());
+    EXPECT_EQ(faultOfCubin(bytes, plan.stages.at(0).entry), "");
+  }
 }
 
 // Kernels convert every other dtype to one of these dtypes before they compute.

@@ -10,6 +10,7 @@
 #define __global__ static
 #define __grid_constant__
 #define __launch_bounds__(...)
+#define __cluster_dims__(...)
 #define __shared__ static
 
 // Functions that the test provides to the compiled kernels. The test sets `simt_host` before it
@@ -22,9 +23,11 @@ struct SimtHost {
   int (*row)();
   unsigned long long (*serial)();  // differs for each block of each run
   int (*shared_bytes)();           // dynamic shared memory of the launch
+  int (*cluster_blocks)();         // number of blocks of a cluster
   long long (*barriers)();         // the number of barriers that this thread has passed
   void (*barrier)(int number);
   void (*await)(int number, const unsigned long long* slot, int words);
+  void (*cluster)(int number);  // waits until all threads of the cluster have called it
   void (*own)(void* memory, unsigned long long bytes);  // a block uses this shared memory
   unsigned long long (*exchange)(unsigned long long value, int from);
   void (*fault)(const char* text);
@@ -243,6 +246,53 @@ struct SharedArray {
     return {first + i, units + i * (int)(sizeof(T) / 2)};
   }
 };
+
+// The values that blocks have sent to other blocks of their cluster. A block receives them when it
+// has passed the next barrier of the cluster.
+struct SentValue {
+  long long block;     // of the receiver
+  long long barriers;  // barriers() of the sender
+  void* at;
+  SharedUnit* unit;
+  int bytes;
+  unsigned char value[32];
+};
+constexpr int kMostSent = 4096;
+inline SentValue sentValues[kMostSent];
+}  // namespace hd
+extern "C" {
+int simt_sent;
+}
+namespace hd {
+inline void arriveInCluster() {}
+inline void awaitCluster() {}
+template <class Array, class T>
+inline void sendToBlock(const Array& to, int at, const T& value, int rank) {
+  const SharedElement<T> element = to[at];
+  if (simt_sent == kMostSent)
+    return simt_host->fault("the blocks of a cluster send too many values");
+  const long long first = block() / simt_host->cluster_blocks() * simt_host->cluster_blocks();
+  SentValue& sent = sentValues[simt_sent++];
+  static_assert(sizeof(T) <= sizeof(sent.value), "a state is too large");
+  sent = {first + rank, simt_host->barriers(), element.at, element.unit, (int)sizeof(T), {}};
+  memcpy(sent.value, &value, sizeof(T));
+}
+inline void clusterBarrierNumber(int number) {
+  simt_host->cluster(number);
+  int left = 0;
+  for (int i = 0; i < simt_sent; ++i) {
+    const SentValue& sent = sentValues[i];
+    // A thread that has already passed this barrier may have sent values for the next one.
+    if (sent.block != block() || sent.barriers >= simt_host->barriers()) {
+      sentValues[left++] = sent;
+      continue;
+    }
+    memcpy(sent.at, sent.value, (size_t)sent.bytes);
+    for (int u = 0; u < sent.bytes / 2; ++u) sent.unit[u] = {simt_host->barriers() - 1, -1, -1, -1};
+  }
+  simt_sent = left;
+}
+#define clusterBarrier() clusterBarrierNumber(__COUNTER__)
 
 // The copies that a thread has begun. They change the shared memory only when the thread waits for
 // them, so that a missing wait gives wrong results.

@@ -78,6 +78,7 @@ class SimtKernels {
         [] { return simt::grid().row(); },
         [] { return static_cast<unsigned long long>(simt::grid().serial()); },
         [] { return run_.shared_bytes; },
+        [] { return run_.cluster; },
         [] { return passed(); },
         [](int number) {
           if (number == run_.skipped) return skip();
@@ -89,6 +90,10 @@ class SimtKernels {
           const auto is_published = [](unsigned long long word) { return word >> 32 == 1; };
           simt::grid().await([&] { return std::all_of(slot, slot + words, is_published); });
         },
+        [](int number) {
+          if (number == run_.skipped) return skip();
+          awaitCluster();
+        },
         [](void* memory, unsigned long long bytes) { run_.shared[memory] = bytes; },
         [](unsigned long long value, int from) { return simt::grid().exchange(value, from); },
         fail,
@@ -99,14 +104,18 @@ class SimtKernels {
   // Runs a kernel. Returns a text about the first fault, or "". A fault is a misuse of shared
   // memory, or threads that wait for each other forever. Threads do not wait at the barrier with
   // the number `skipped`. If blocks of a launch wait for each other, the launch has at most
-  // `at_once` blocks, which run at the same time.
+  // `at_once` blocks, which run at the same time. The blocks of a cluster run at the same time.
   std::string run(size_t number, uint64_t seed, int skipped = -1, int at_once = 3) {
     const Case& one = cases_[number];
     std::vector<char> workspace(static_cast<size_t>(one.plan.workspace_bytes) + 16, '\x7f');
     std::vector<unsigned> counters(LaunchStage::kCounterBytes / sizeof(unsigned), 0);
-    run_ = {skipped, {}, {}, 0, 0, {}, {}};
+    run_ = {skipped, {}, {}, 0, 0, 1, {}, {}, {}};
+    *symbol<int>("simt_sent") = 0;
     for (LaunchStage stage : one.plan.stages) {
       const bool waits = stage.cleared_bytes > 0;
+      run_.cluster = clusterOf(one.plan.source.text);
+      run_.arrived.clear();
+      const int places = waits ? at_once : run_.cluster;
       if (waits) stage.grid = std::min<int64_t>(stage.grid, at_once);
       std::fill_n(workspace.begin(), stage.cleared_bytes, '\0');
       for (const LaunchStage::PointerPatch& p : stage.pointers) {
@@ -121,12 +130,12 @@ class SimtKernels {
                      one.scalars.at(static_cast<size_t>(s.operand)));
       }
       run_.shared_bytes = stage.shared_bytes;
-      run_.passed.assign(static_cast<size_t>(stage.block * (waits ? at_once : 1)), 0);
+      run_.passed.assign(static_cast<size_t>(stage.block * places), 0);
       auto* entry = symbol<void(const void*)>(entryName(number, stage.entry));
       try {
         simt::grid().run(
-            stage.grid, stage.block, seed, [&] { entry(stage.args.data()); }, stage.grid_y,
-            waits ? at_once : 1, exchangeShared);
+            stage.grid, stage.block, seed, [&] { entry(stage.args.data()); }, stage.grid_y, places,
+            exchangeShared);
       } catch (const simt::Stuck& stuck) {
         return run_.fault.empty() ? stuck.what() : run_.fault;
       }
@@ -158,9 +167,11 @@ class SimtKernels {
     int (*row)();
     unsigned long long (*serial)();
     int (*shared_bytes)();
+    int (*cluster_blocks)();
     long long (*barriers)();
     void (*barrier)(int number);
     void (*await)(int number, const unsigned long long* slot, int words);
+    void (*cluster)(int number);
     void (*own)(void* memory, unsigned long long bytes);
     unsigned long long (*exchange)(unsigned long long value, int from);
     void (*fault)(const char* text);
@@ -170,11 +181,20 @@ class SimtKernels {
     int skipped;                    // number of the barrier to leave out; -1: none
     std::vector<long long> passed;  // per running thread: the barriers that it has passed
     std::string fault;
-    int shared_bytes;                // of the launch
-    int skips;                       // how often a thread has left out the barrier `skipped`
-    std::map<void*, size_t> shared;  // the shared memory of a block
+    int shared_bytes;  // of the launch
+    int skips;         // how often a thread has left out the barrier `skipped`
+    int cluster;       // number of blocks of a cluster
+    std::map<std::pair<unsigned, long long>, unsigned> arrived;   // awaitCluster(): arrivals
+    std::map<void*, size_t> shared;                               // the shared memory of a block
     std::map<std::pair<int, void*>, std::vector<char>> contents;  // by place and memory
   };
+
+  // Returns the number of blocks of a cluster.
+  static int clusterOf(const std::string& text) {
+    const std::string attribute = "__cluster_dims__(";
+    const size_t at = text.find(attribute);
+    return at == std::string::npos ? 1 : std::atoi(text.c_str() + at + attribute.size());
+  }
 
   static void fail(const char* text) {
     run_.fault = text;
@@ -185,6 +205,16 @@ class SimtKernels {
   static void skip() {
     constexpr int kMost = 10000;
     if (++run_.skips > kMost) fail("a thread repeats a loop too often");
+  }
+  // Waits until all threads of the cluster have called the function equally often.
+  static void awaitCluster() {
+    simt::Grid& grid = simt::grid();
+    grid.barrier();
+    ++passed();
+    const auto blocks = static_cast<unsigned>(run_.cluster);
+    unsigned& arrived = run_.arrived[{grid.block() / blocks, passed()}];
+    ++arrived;
+    grid.await([&] { return arrived == blocks * grid.threads(); });
   }
   static long long& passed() {
     const simt::Grid& grid = simt::grid();
@@ -255,7 +285,7 @@ class SimtKernels {
     return reinterpret_cast<T*>(found);
   }
 
-  static inline thread_local Run run_{-1, {}, {}, 0, 0, {}, {}};
+  static inline thread_local Run run_{-1, {}, {}, 0, 0, 1, {}, {}, {}};
   TempFolder folder_;
   std::vector<Case> cases_;
   void* library_ = nullptr;

@@ -68,7 +68,8 @@ void expectSmallFrames(const std::string& text, const std::string& name,
   constexpr uint32_t kMostBytes = 16;
   const Program program = compile(parseFusion(text, name), 1);
   const SizeBindings sizes(program.size_defaults.begin(), program.size_defaults.end());
-  for (const KernelTexts& kernel : kernelTexts(program, sizes, 0, 1, DeviceKind::Cuda)) {
+  for (const KernelTexts& kernel :
+       kernelTexts(program, sizes, 0, 1, DeviceKind::Cuda, compiler.supportsClusters())) {
     const std::vector<std::byte> cubin =
         codegen::testing::cubinOf({codegen::Target::Cuda, kernel.source}, compiler);
     EXPECT_LE(largestFrame(cubin), kMostBytes) << name << " " << kernel.name;
@@ -113,13 +114,15 @@ TEST_P(NvrtcLocalMemorySimt, RowsAlongMiddleAxesNeedAtMostAFewWords) {
   }
 }
 
-// Covers rows that several blocks share: with two and three sweeps, with one and with several
-// inputs, and at unaligned addresses.
-TEST_P(NvrtcLocalMemorySimt, DividedRowsNeedAtMostAFewWords) {
+// Covers rows that several blocks share, as clusters (60,000 elements) or by divided rows: with two
+// and three sweeps, with one and with several inputs, and at unaligned addresses.
+TEST_P(NvrtcLocalMemorySimt, SharedRowsNeedAtMostAFewWords) {
   const std::unique_ptr<codegen::KernelCompiler> compiler = codegen::testing::nvrtc(GetParam());
   if (compiler == nullptr) GTEST_SKIP() << "libheddle_cuda.so with NVRTC is not there";
   for (const char* dtype : {"f32", "bf16", "f64"}) {
-    for (const int m : {1000000, 999999}) {
+    for (const int m : {60000, 59999, 1000000, 999999}) {
+      const bool may_have_clusters = compiler->supportsClusters() && dtype != std::string("f64");
+      if (m < 100000 && !may_have_clusters) continue;
       const auto expect = [&](const std::string& inputs, const std::string& body) {
         const std::string text =
             fmt::format("heddle 1 fusion f({}) with n = 100, m = {} {{ {} }}",

@@ -158,15 +158,16 @@ TEST(RowsSimt, RowsInSharedMemoryAreRight) {
 // sum of exponentials are one sweep. Some rows have infinite elements, or only infinite elements.
 TEST(RowsSimt, LongRowsOfExponentialsAreRight) {
   Cases cases;
+  const KernelChoice one_block{"rows", {{"cluster", 1}}};
   cases.add(
       "%x: f32[n, m], %z: f32[n, m]) { %u = add(%x, %z) %s = abs(%u) %a = log(%s) %y = "
       "softmax(%a, axis=-1) return %y",
-      {{{132, 16400}}, {{132, 16400}}}, {{"n", 132}, {"m", 16400}});
+      {{{132, 16400}}, {{132, 16400}}}, {{"n", 132}, {"m", 16400}}, {}, 0, &one_block);
   for (const int64_t m : {16400, 16403}) {
     cases.add(
         "%x: f32[n, m], %z: f32[n, m], %r: f32[n]) { %b = broadcast(%r, axes=[1]) %i = mul(%b, "
         "inf) %u = add(%x, %z) %a = add(%u, %i) %y = softmax(%a, axis=-1) return %y",
-        {{{132, m}}, {{132, m}}, {{132}}}, {{"n", 132}, {"m", m}});
+        {{{132, m}}, {{132, m}}, {{132}}}, {{"n", 132}, {"m", m}}, {}, 0, &one_block);
   }
   cases.compile();
   for (size_t i = 0; i < cases.size(); ++i) {

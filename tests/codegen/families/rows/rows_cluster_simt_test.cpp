@@ -1,0 +1,106 @@
+// Runs CUDA kernels of the family of rows whose rows are shared by clusters of blocks on the host,
+// and compares them with the reference evaluator.
+#include <set>
+
+#include "tests/codegen/simt/simt_cases.h"
+
+namespace heddle::codegen::rows_cluster_simt_test {
+namespace {
+
+using testing::Cases;
+using testing::Layout;
+
+constexpr double kRoundings = 64;
+
+KernelChoice clusters(int64_t blocks, int64_t threads, std::optional<int64_t> hold = {}) {
+  KernelChoice choice{"rows", {{"cluster", blocks}, {"threads", threads}}};
+  if (hold) choice.set("hold", *hold);
+  return choice;
+}
+
+void add(Cases& cases, const std::string& text, const std::vector<Layout>& layouts,
+         const SizeBindings& sizes, const KernelChoice& choice) {
+  cases.add(text, layouts, sizes, {}, 0, &choice);
+  EXPECT_EQ(cases.candidate(cases.size() - 1).find("cluster"), choice.find("cluster")) << text;
+}
+
+std::string softmax(const std::string& dtype) {
+  return fmt::format("%x: {}[n, m]) {{ %y = softmax(%x, axis=-1) return %y", dtype);
+}
+
+const char* const kNorm =
+    "%x: f32[n, m], %w: f32[m]) { %s = sum(%x, axes=[1], keepdim=true) %c = mul(%s, 0.001) %d = "
+    "sub(%x, %c) %q = mul(%d, %d) %v = sum(%q, axes=[1], keepdim=true) %r = rsqrt(%v) %b = "
+    "broadcast(%w, axes=[0]) %p = mul(%d, %r) %y = mul(%p, %b) return %y, %v";
+
+void expectRightWithAllSeeds(Cases& cases) {
+  cases.compile();
+  for (size_t i = 0; i < cases.size(); ++i) {
+    for (uint64_t seed = 0; seed < 3; ++seed) {
+      EXPECT_EQ(cases.run(i, seed, kRoundings), "") << cases.name(i);
+    }
+  }
+}
+
+TEST(RowsClusterSimt, SoftmaxIsRightAtTheEdgesOfBlocks) {
+  Cases cases;
+  for (const int64_t blocks : {2, 4, 8}) {
+    for (const int64_t m : {8192, 8193, 8200, 10007}) {
+      add(cases, softmax("bf16"), {{{3, m}}}, {{"n", 3}, {"m", m}}, clusters(blocks, 128 * blocks));
+    }
+  }
+  expectRightWithAllSeeds(cases);
+}
+
+// Values in registers, rows in registers, rows in shared memory.
+TEST(RowsClusterSimt, AllWaysToHoldARowAreRight) {
+  Cases cases;
+  const SizeBindings sizes = {{"n", 2}, {"m", 6007}};
+  for (const int64_t hold : {0, 1, 2}) {
+    const KernelChoice choice = clusters(4, 512, hold);
+    add(cases, softmax("f32"), {{{2, 6007}}}, sizes, choice);
+    add(cases, kNorm, {{{2, 6007}}, {{6007}}}, sizes, choice);
+    EXPECT_EQ(cases.sharedBytes(cases.size() - 1) > 0, hold == 2);
+  }
+  expectRightWithAllSeeds(cases);
+}
+
+// A cluster can also loop over the parts of a row that it cannot hold.
+TEST(RowsClusterSimt, LoopedRowsAreRight) {
+  Cases cases;
+  KernelChoice choice = clusters(2, 256);
+  choice.set("looped", 1);
+  add(cases, softmax("bf16"), {{{3, 20001}}}, {{"n", 3}, {"m", 20001}}, choice);
+  add(cases, kNorm, {{{2, 9001}}, {{9001}}}, {{"n", 2}, {"m", 9001}}, choice);
+  expectRightWithAllSeeds(cases);
+}
+
+TEST(RowsClusterSimt, ARowThatIsTooShortHasASmallerCluster) {
+  Cases cases;
+  const KernelChoice eight = clusters(8, 1024);
+  cases.add(softmax("f32"), {{{3, 2000}}}, {{"n", 3}, {"m", 2000}}, {}, 0, &eight);
+  EXPECT_EQ(cases.candidate(0).find("cluster"), 2);
+  cases.add(softmax("f32"), {{{3, 500}}}, {{"n", 3}, {"m", 500}}, {}, 0, &eight);
+  EXPECT_FALSE(cases.candidate(1).find("cluster"));
+  expectRightWithAllSeeds(cases);
+}
+
+// Without one of its barriers, a kernel reads a state before it has arrived, or the state of
+// another sweep.
+TEST(RowsClusterSimt, EachBarrierIsNeeded) {
+  Cases cases;
+  add(cases, kNorm, {{{2, 8001}}, {{8001}}}, {{"n", 2}, {"m", 8001}}, clusters(4, 512));
+  cases.compile();
+  const auto [first, end] = cases.barriers(0);
+  EXPECT_GE(end - first, 4);
+  for (int barrier = first; barrier < end; ++barrier) {
+    std::set<std::string> faults;
+    for (uint64_t seed = 0; seed < 4; ++seed) {
+      faults.insert(cases.run(0, seed, kRoundings, barrier));
+    }
+    EXPECT_FALSE(faults.contains("")) << "without barrier " << barrier;
+  }
+}
+
+}  // namespace
+}  // namespace heddle::codegen::rows_cluster_simt_test
