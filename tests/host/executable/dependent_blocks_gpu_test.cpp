@@ -1,6 +1,6 @@
-// Runs kernels on a GPU whose blocks depend on each other: blocks that share rows
-// (codegen/tile/divided_rows.h), and blocks that reduce ranges of an axis
-// (codegen/plan/ranges.h).
+// Runs kernels on a GPU whose blocks depend on each other: blocks that share rows, either through
+// the L2 cache (codegen/tile/divided_rows.h) or as clusters (RowLayout::cluster), and blocks that
+// reduce ranges of an axis (codegen/families/loops.h).
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -14,6 +14,7 @@ namespace heddle::host::dependent_blocks_gpu_test {
 namespace {
 
 constexpr const char* kSharedRows = "hd::Board";
+constexpr const char* kClusters = "__cluster_dims__(4)";
 constexpr const char* kRanges = "hd::arriveLast(args.counters";
 
 HostTensor numbers(DType dtype, const std::vector<int64_t>& sizes) {
@@ -78,8 +79,20 @@ class DependentBlocksGpu : public GpuDeviceFixture {
 
 TEST_F(DependentBlocksGpu, SoftmaxIsRightAndRepeats) {
   const std::string text = "(%x: f32[n, m]) { %y = softmax(%x, axis=1) return %y }";
-  expectRight(kSharedRows, text, DType::F32, {64, 70000}, {{"n", 64}, {"m", 70000}}, 1e-4);
-  expectRight(kSharedRows, text, DType::F32, {65, 70001}, {{"n", 65}, {"m", 70001}}, 1e-4);
+  expectRight(kSharedRows, text, DType::F32, {12, 400000}, {{"n", 12}, {"m", 400000}}, 1e-4);
+  expectRight(kSharedRows, text, DType::F32, {13, 400001}, {{"n", 13}, {"m", 400001}}, 1e-4);
+}
+
+TEST_F(DependentBlocksGpu, ClustersAreRightAndRepeat) {
+  if (!device_->compiler()->supportsClusters()) GTEST_SKIP() << "the GPU has no clusters";
+  const std::string softmax = "(%x: f32[n, m]) { %y = softmax(%x, axis=1) return %y }";
+  expectRight(kClusters, softmax, DType::F32, {64, 60000}, {{"n", 64}, {"m", 60000}}, 1e-4);
+  expectRight(kClusters, softmax, DType::F32, {65, 60001}, {{"n", 65}, {"m", 60001}}, 1e-4);
+  const std::string norm =
+      "(%x: bf16[n, m]) { %f = cast(%x, dtype=f32) %s = sum(%f, axes=[1], keepdim=true) %a = "
+      "mul(%s, 1e-5) %d = sub(%f, %a) %q = mul(%d, %d) %v = sum(%q, axes=[1], keepdim=true) %r = "
+      "rsqrt(%v) %y = mul(%d, %r) return %y, %a, %r }";
+  expectRight(kClusters, norm, DType::BF16, {40, 100000}, {{"n", 40}, {"m", 100000}}, 1e-2);
 }
 
 TEST_F(DependentBlocksGpu, NormsOverSeveralAxesAreRightAndRepeat) {
