@@ -95,12 +95,13 @@ class FusionExecutor {
 
   // The next three functions describe a run with these shapes. program() returns its host program.
   // segments() returns one line per segment. kernelText() returns the source of a kernel that this
-  // rank launches. `i` counts these kernels from 0, in the order of their first launches. If no
-  // program fits, program() and kernelText() create it. kernelText() assumes aligned tensors with
-  // the strides of inputDescs(); a run with other tensors may use another variant of the kernel. In
-  // a job of several ranks, all ranks must call program() and kernelText() at the same position in
-  // their sequences of runs. All three functions throw UserError if the shapes do not fit the
-  // fusion. kernelText() also throws it if there is no kernel `i`.
+  // rank launches, with the names of the fusion (docs/kernels.md). `i` counts these kernels from 0,
+  // in the order of their first launches. If no program fits, program() and kernelText() create it.
+  // kernelText() assumes aligned tensors with the strides of inputDescs(); a run with other tensors
+  // may use another variant of the kernel. In a job of several ranks, all ranks must call program()
+  // and kernelText() at the same position in their sequences of runs. All three functions throw
+  // UserError if the shapes do not fit the fusion. kernelText() also throws it if there is no
+  // kernel `i`.
   std::shared_ptr<const Program> program(const std::vector<Argument>& shapes);
   std::vector<std::string> segments(const std::vector<Argument>& shapes) const;
   std::string kernelText(const std::vector<Argument>& shapes, size_t i);

@@ -181,10 +181,9 @@ std::vector<KernelTexts> kernelTexts(const Program& program, const SizeBindings&
                                      bool clusters) {
   std::vector<KernelTexts> texts;
   forEachLaunchedKernel(
-      program, sizes, rank, ranks, device, Launches::First, [&](const LaunchedKernel& launched) {
-        const auto& [kernel, target, in, out, alignments, sizes_of_run, scalars] = launched;
-        codegen::RunSizes run = sizes_of_run;
-        run.clusters = clusters;
+      program, sizes, rank, ranks, device, Launches::First, [&](LaunchedKernel launched) {
+        launched.run.clusters = clusters;
+        const auto& [kernel, target, in, out, alignments, run, scalars] = launched;
         const std::optional<codegen::KernelChoice> choice = launched.choice();
         const codegen::KernelChoice* const chosen = choice ? &*choice : nullptr;
         codegen::KernelTexts described =
@@ -195,10 +194,12 @@ std::vector<KernelTexts> kernelTexts(const Program& program, const SizeBindings&
 }
 
 std::vector<KernelCandidates> kernelCandidates(const Program& program, const SizeBindings& sizes,
-                                               int64_t rank, int64_t ranks, DeviceKind device) {
+                                               int64_t rank, int64_t ranks, DeviceKind device,
+                                               bool clusters) {
   std::vector<KernelCandidates> found;
   forEachLaunchedKernel(
-      program, sizes, rank, ranks, device, Launches::First, [&](const LaunchedKernel& launched) {
+      program, sizes, rank, ranks, device, Launches::First, [&](LaunchedKernel launched) {
+        launched.run.clusters = clusters;
         const std::vector<codegen::Candidate> all = launched.candidates();
         KernelCandidates& kernel = found.emplace_back();
         kernel.name = launched.kernel.name;

@@ -76,7 +76,8 @@ struct KernelCandidates {
 // Returns the candidates of the kernels that rank `rank` launches. The rules of kernelTexts()
 // apply. Throws UserError if a kernel names an unknown candidate.
 std::vector<KernelCandidates> kernelCandidates(const Program& program, const SizeBindings& sizes,
-                                               int64_t rank, int64_t ranks, DeviceKind device);
+                                               int64_t rank, int64_t ranks, DeviceKind device,
+                                               bool clusters = true);
 
 // Returns one line per segment, such as "g0 kernel, 22 op(s) -> %y".
 std::vector<std::string> segmentTexts(const SegmentedFusion& segmented);

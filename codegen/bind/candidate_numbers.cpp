@@ -63,7 +63,7 @@ std::string reductionOrder(const KernelNumbers& numbers, Target target) {
   std::string text;
   for (const EntryNumbers& entry : numbers.entries) {
     // An entry without reductions also counts: it may divide by a reduction that another entry has
-    // computed, and tile programs divide in another way than loops (RowForm::reciprocals).
+    // computed, and programs of rows divide in another way than items (RowForm::reciprocals).
     const bool is_loop = !entry.rows && entry.squares == 0;
     if (!reduces(entry)) {
       text += is_loop ? "pointwise; " : "tiles; ";

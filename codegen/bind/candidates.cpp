@@ -83,11 +83,12 @@ std::vector<KernelChoice> variantsOf(const KernelChoice& first) {
   }
   // Blocks of a cluster can share a row that one block can hold only in shared memory, or only if
   // it is alone on its multiprocessor, or not at all.
-  const bool is_long = first.find("looped").value_or(0) != 0 ||
+  const int64_t blocks = first.find("cluster").value_or(1);
+  const bool is_long = blocks > 1 || first.find("looped").value_or(0) != 0 ||
                        first.find("threads").value_or(0) == kMostThreadsOfBlock ||
                        first.find("hold").value_or(0) == static_cast<int64_t>(Hold::Shared);
   if (is_long || first.family == "divided" || first.family == "sweeps") {
-    for (const int64_t cluster : {2, 4, 8}) variants.push_back({"rows", {{"cluster", cluster}}});
+    for (const int64_t cluster : {1, 2, 4, 8}) variants.push_back({"rows", {{"cluster", cluster}}});
   }
   for (const char* family : {"rows", "divided", "squares", "loops", "sweeps"}) {
     if (first.family != family && first.family != "parts") variants.push_back({family, {}});

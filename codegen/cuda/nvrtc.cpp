@@ -64,8 +64,9 @@ class NvrtcCompiler : public KernelCompiler {
     identity_ = fmt::format("nvrtc {}.{}", major, minor);
     for (const std::string& option : options_) identity_ += " " + option;
     constexpr int kFirstWithClusters = 90;
-    supports_clusters_ =
-        std::atoi(arch.c_str() + arch.find_first_of("0123456789")) >= kFirstWithClusters;
+    const size_t digits = arch.find_first_of("0123456789");
+    HEDDLE_USER_CHECK(digits != std::string::npos, "'{}' is not a GPU architecture", arch);
+    supports_clusters_ = std::atoi(arch.c_str() + digits) >= kFirstWithClusters;
   }
 
   Target target() const override { return Target::Cuda; }
@@ -86,7 +87,7 @@ class NvrtcCompiler : public KernelCompiler {
  private:
   std::vector<std::string> options_;
   std::string identity_;
-  bool supports_clusters_ = true;
+  bool supports_clusters_ = false;
 };
 
 }  // namespace

@@ -49,7 +49,7 @@ std::string symbolOf(const Fusion& segment, const Analysis& analysis, AxisId axi
 }  // namespace
 
 TextNames::TextNames(const Fusion& segment, const Analysis& analysis, const TileProgram& program) {
-  addAccesses(segment, program.target, program.frame);
+  addAccesses(segment, program.items && program.target == Target::Cuda, program.frame);
   addAxes(segment, analysis, program.frame);
   addAccumulators(segment, analysis);
   for (TileId tile : program.tiles.ids()) {
@@ -61,7 +61,10 @@ void TextNames::add(const std::string& word, const std::string& name) {
   if (!name.empty()) names_.try_emplace(word, word + "_" + identifierOf(name));
 }
 
-void TextNames::addAccesses(const Fusion& segment, Target target, const KernelFrame& frame) {
+// Only in CUDA texts of programs of items does the number after `part` belong to a tensor. In all
+// other texts, it belongs to an accumulator.
+void TextNames::addAccesses(const Fusion& segment, bool parts_are_tensors,
+                            const KernelFrame& frame) {
   const auto nameOf = [&](int operand) -> std::string {
     if (operand < 0) return "partial";
     const auto i = static_cast<size_t>(operand);
@@ -73,8 +76,7 @@ void TextNames::addAccesses(const Fusion& segment, Target target, const KernelFr
     for (const char* word : {"t", "in", "fin", "out", "p", "f", "buffer", "to", "base", "row"}) {
       add(fmt::format("{}{}", word, t), name);
     }
-    // In C++ texts, the number after `part` belongs to an accumulator.
-    if (target == Target::Cuda) add(fmt::format("part{}", t), name);
+    if (parts_are_tensors) add(fmt::format("part{}", t), name);
   }
   for (size_t p = 0; p < frame.indexed.size(); ++p) {
     add(fmt::format("p{}_data", p), nameOf(frame.indexed[p].operand));

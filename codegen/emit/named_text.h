@@ -26,7 +26,7 @@ class TextNames {
 
  private:
   void add(const std::string& word, const std::string& name);
-  void addAccesses(const Fusion& segment, Target target, const KernelFrame& frame);
+  void addAccesses(const Fusion& segment, bool parts_are_tensors, const KernelFrame& frame);
   void addAxes(const Fusion& segment, const Analysis& analysis, const KernelFrame& frame);
   void addAccumulators(const Fusion& segment, const Analysis& analysis);
 

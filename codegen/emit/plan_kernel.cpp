@@ -285,8 +285,8 @@ struct Planned {
 Planned planParts(const Fusion& segment, const Analysis& analysis, const Operands& operands,
                   Target target, const RunSizes& run, KernelTexts* texts) {
   const std::vector<AnalyzedPart>& parts = analysis.parts;
-  Planned planned;
-  KernelPlan& plan = planned.plan;
+  PlanWriter writer(target, texts);
+  KernelPlan& plan = writer.plan;
   SharedLaunches shared(target, "heddle_shared");
   int32_t entries = 0;
   int32_t temporaries = 0;
@@ -301,29 +301,25 @@ Planned planParts(const Fusion& segment, const Analysis& analysis, const Operand
       ++entries;
       continue;
     }
-    if (texts != nullptr) texts->schedule += fmt::format("part {}: ", i);
+    writer.say(fmt::format("part {}: ", i));
     planner.run();
-    if (texts != nullptr) texts->schedule += '\n';
+    writer.say("\n");
     const int32_t count = entriesOf(planner.layouts());
-    appendLayouts(planned.layouts, std::move(planner.layouts()), entries, temporaries);
+    appendLayouts(writer.layouts, std::move(planner.layouts()), entries, temporaries);
     entries += count;
     temporaries += planner.temporaries();
     plan.workspace_bytes = std::max(plan.workspace_bytes, planner.plan().workspace_bytes);
     appendSweep(plan, sweep, {}, std::move(planner.plan()));
   }
   SharedLaunches::Result result = shared.finish();
-  std::string text = result.bodies;
+  writer.say(result.description);
+  writer.addUnnamed(result.bodies);
   for (const SharedKernel& kernel : result.kernels) {
-    text += target == Target::Cuda ? emitSharedCuda(kernel) : emitSharedCpp(kernel);
-  }
-  plan.source.text += text;
-  if (texts != nullptr) {
-    texts->schedule += result.description;
-    texts->kernel += text;
+    writer.addUnnamed(target == Target::Cuda ? emitSharedCuda(kernel) : emitSharedCpp(kernel));
   }
   std::ranges::move(result.stages, std::back_inserter(plan.stages));
-  std::ranges::move(result.layouts, std::back_inserter(planned.layouts));
-  return planned;
+  std::ranges::move(result.layouts, std::back_inserter(writer.layouts));
+  return {std::move(plan), std::move(writer.layouts)};
 }
 
 // Plans a segment. Ignores `choice` if the segment has independent parts.

@@ -44,6 +44,11 @@ void PlanWriter::say(const std::string& text) {
   if (texts_ != nullptr) texts_->schedule += text;
 }
 
+void PlanWriter::addUnnamed(const std::string& text) {
+  plan.source.text += text;
+  if (texts_ != nullptr) texts_->kernel += text;
+}
+
 void PlanWriter::addText(const std::string& text, const TileProgram& program, const Fusion& segment,
                          const Analysis& analysis) {
   plan.source.text += text;

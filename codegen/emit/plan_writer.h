@@ -30,8 +30,10 @@ class PlanWriter {
   // Adds only the text for people. Use this for a program with nothing to store.
   void describe(const TileProgram& program, const Fusion& segment, const Analysis& analysis,
                 const char* before = "");
-  // Appends a line to the text for people.
+  // Appends to KernelTexts::schedule.
   void say(const std::string& text);
+  // Adds the text of shared launches. Several parts share it, so it has no names.
+  void addUnnamed(const std::string& text);
 
   KernelPlan plan;
   // The layout of each stage of the plan. The layouts number the entries from 0.

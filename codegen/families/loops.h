@@ -15,7 +15,8 @@
 namespace heddle::codegen {
 
 // The family of kernels that pass over the elements of the space once, item by item
-// (codegen/plan/schedule.h). It serves every segment for which one sweep suffices.
+// (codegen/plan/schedule.h). It serves the segments for which one sweep suffices, except those that
+// the families "rows" or "squares" compute faster (docs/kernels.md).
 
 // What buildLoops() creates a program from.
 struct LoopRequest {

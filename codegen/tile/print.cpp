@@ -70,9 +70,9 @@ class ProgramPrinter {
                           layout.divided.parts);
       one = "part";
     } else {
-      text += fmt::format("; {} per block", layout.rows);
+      text += layout.cluster > 1 ? fmt::format("; clusters of {} blocks per row", layout.cluster)
+                                 : fmt::format("; {} per block", layout.rows);
     }
-    if (layout.cluster > 1) text += fmt::format(", clusters of {} blocks", layout.cluster);
     return text + fmt::format(", {} threads per {}, {} vectors of {} elements per thread{}{}",
                               layout.threads, one, layout.registers, layout.vector,
                               layout.shared_bytes > 0 ? " in shared memory" : "",

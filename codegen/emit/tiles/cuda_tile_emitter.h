@@ -18,7 +18,10 @@ namespace heddle::codegen {
 class CudaTileEmitter {
  public:
   explicit CudaTileEmitter(const TileProgram& program)
-      : program_(program), frame_(program.frame), layout_(program.layout) {}
+      : program_(program),
+        frame_(program.frame),
+        layout_(program.layout),
+        combiner_(out_, layout_, frame_.accumulators) {}
 
   std::string emit() {
     const std::string args = "Args_" + frame_.entry;
@@ -376,8 +379,7 @@ class CudaTileEmitter {
 
   void write(const LoopOverRow& loop);
 
-  void write(const CombineParts& combine) { combiner().parts(combine.accumulators); }
-  RowCombiner combiner() { return {out_, layout_, frame_.accumulators}; }
+  void write(const CombineParts& combine) { combiner_.parts(combine.accumulators); }
 
   const TileProgram& program_;
   const KernelFrame& frame_;
@@ -392,6 +394,7 @@ class CudaTileEmitter {
   bool is_last_sweep_ = false;  // the text of the last sweep of divided rows is being written
   int bodies_ = 0;
   TextWriter out_;
+  RowCombiner combiner_;
 };
 
 }  // namespace heddle::codegen

@@ -14,7 +14,7 @@ namespace heddle::codegen {
 namespace {
 
 // The number of elements of a row that are summed separately. kBlockItems in
-// codegen/emit/emit_cpp.cpp explains the reason.
+// emit_items_cpp.cpp explains the reason.
 constexpr int kBlockOfRow = 64;
 
 class CppBundleEmitter {

@@ -152,7 +152,7 @@ void CudaTileEmitter::fetch(const CombineParts& combine) {
     out_.line(fmt::format("{} = {};", into, combineText(acc, into, "state")));
     out_.close();
   }
-  combiner().threads(combine.accumulators);
+  combiner_.threads(combine.accumulators);
 }
 
 // Writes text that stores the states of this part.

@@ -319,7 +319,7 @@ class CppTileEmitter {
   }
 
   // Writes text that reduces each item into separate accumulators, and then combines these with the
-  // accumulators of the row. kBlockItems in codegen/emit/emit_cpp.cpp explains the reason.
+  // accumulators of the row. kBlockItems in emit_items_cpp.cpp explains the reason.
   void write(const ReduceTiles& reduce) {
     for (const LoadTile& load : reduce.loads) write(load);
     declareAccumulators(reduce, "acc");

@@ -50,11 +50,12 @@ std::optional<RowCandidate> inSharedMemory(RowCandidate loaded, const Space& row
 }  // namespace
 
 bool isHeavy(const RowCandidate& candidate, bool keeps_values) {
-  constexpr int32_t kMostVectors = 5, kLongVector = 4, kLongestVector = 8;
+  constexpr int32_t kMostVectors = 5, kLongVector = 4;
   const RowLayout& layout = candidate.layout;
   if (layout.blockThreads() == kMostThreads) return true;
-  if (layout.cluster > 1 && keeps_values && layout.vector < kLongestVector) return false;
-  return layout.registers > kMostVectors && layout.vector >= kLongVector;
+  if (layout.registers <= kMostVectors) return false;
+  if (layout.cluster > 1) return !keeps_values || layout.vector != kLongVector;
+  return layout.vector >= kLongVector;
 }
 
 RowCandidate withLoadedRow(const RowCandidate& chosen, const std::optional<RowCandidate>& loaded,

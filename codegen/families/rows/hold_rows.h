@@ -15,6 +15,7 @@ namespace heddle::codegen {
 // most 64 registers. With 7 vectors, norms with the row in shared memory took 0.62 to 0.68 times as
 // long as norms with the row in registers. For clusters and vectors of 4 elements, softmax, which
 // keeps exponentials, took 1.03 to 1.09 times as long in shared memory, but layer_norm 0.94 times.
+// Clusters with vectors of 2 elements (f64) were not measured: in registers, some kernels spill.
 bool isHeavy(const RowCandidate& candidate, bool keeps_values);
 
 // Returns `loaded`, `loaded` with its row in shared memory, or `chosen` if neither is better. Call

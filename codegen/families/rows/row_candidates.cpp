@@ -161,9 +161,12 @@ bool readsRowsOnce(const RowCandidate& candidate, Target target) {
 }
 
 // Returns the number of blocks that share a row as a cluster. Only a choice asks for more than one.
-// Each block must have at least one vector per thread.
-int64_t clusterOf(const KernelChoice* choice, int64_t vectors, const Space& space) {
-  if (!space.clusters || hasColumns(space)) return 1;
+// Each block must have at least one vector per thread. Kernels without accumulators have nothing to
+// exchange. If a kernel loops over the parts of a row, a cluster has no advantage.
+int64_t clusterOf(const KernelChoice* choice, int64_t vectors, const RowDemand& demand,
+                  const Space& space) {
+  const bool suits = space.clusters && !hasColumns(space) && demand.accumulators > 0;
+  if (!suits || isLooped(choice)) return 1;
   int64_t cluster = powerOf(choice, "cluster", kMostBlocksOfCluster, 1);
   while (cluster > 1 && vectors < cluster * kShortestBlock) cluster /= 2;
   return cluster;
@@ -181,7 +184,7 @@ std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& d
   const auto fitting = [vector = vector](int64_t limit, int64_t per_element) {
     return std::max<int64_t>(limit / (std::max<int64_t>(per_element, 1) * vector), 1);
   };
-  const int64_t cluster = clusterOf(choice, vectors, space);
+  const int64_t cluster = clusterOf(choice, vectors, demand, space);
   const int64_t tile_bytes = hasColumns(space) ? kColumnTileBytes : kTileBytes;
   const int64_t most =
       std::min(fitting(tile_bytes, demand.live_bytes), fitting(kMostUnrolled, demand.ops));
@@ -263,6 +266,39 @@ std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& d
   return candidate;
 }
 
+// Does the same as chooseWholeRows() for rows whose elements are neighbours in memory, but the
+// blocks of a cluster may loop over the parts of a row. `choice` is nullptr or has the family
+// "rows".
+std::optional<RowCandidate> chooseContiguous(const Space& rows, Target target,
+                                             const RowDemands& demands,
+                                             const KernelChoice* choice) {
+  // Kernels that store little are faster with `streams`. On an H200, sums of rows took 0.94 to 0.99
+  // times as long as without it, but norms and pointwise kernels took 1.01 to 1.08 times as long.
+  const bool is_sum = !demands.expensive.several_sweeps && !storesAlongRow(rows);
+  const bool streams = (choice ? choice->find("streams").value_or(is_sum) : is_sum) != 0;
+  const auto best = [&](const RowDemand& demand, RowVariant variant) {
+    std::optional<RowCandidate> found = target == Target::Cuda
+                                            ? cudaCandidate(rows, demand, choice)
+                                            : chooseCpuRows(rows, demand, choice);
+    if (found) found->variant = variant;
+    if (found && streams && readsRowsOnce(*found, target)) found->layout.streams = true;
+    return found;
+  };
+  // Blocks with columns have enough registers to keep values that take several ops to compute
+  // (RowVariant::ManyOps), unless the rows are long.
+  std::optional<RowCandidate> chosen;
+  if (demands.many_ops) chosen = best(*demands.many_ops, RowVariant::ManyOps);
+  if (!chosen || !chosen->ahead) chosen = best(demands.expensive, RowVariant::Expensive);
+  if (!chosen || !demands.loaded || isLooped(choice)) return chosen;
+  const std::optional<int64_t> hold = choice != nullptr ? choice->find("hold") : std::nullopt;
+  if (!hold && !chosen->looped && !isHeavy(*chosen, demands.expensive.kept_bytes > 0))
+    return chosen;
+  const std::optional<RowCandidate> loaded = best(*demands.loaded, RowVariant::Loaded);
+  const bool is_chosen = choice != nullptr && choice->find("threads");
+  if (!hold) return withLoadedRow(*chosen, loaded, rows, *demands.loaded, is_chosen);
+  return withHold(*chosen, loaded, rows, *demands.loaded, static_cast<Hold>(*hold), is_chosen);
+}
+
 }  // namespace
 
 int64_t vectorsPerRow(const Space& space, int64_t vector) {
@@ -305,37 +341,12 @@ std::optional<RowCandidate> chooseWholeRows(const Space& rows, Target target,
                                             const RowDemands& demands, const KernelChoice* choice) {
   if (!isContiguousAlongRow(rows)) return chooseBundles(rows, target, demands, choice);
   if (!isFamily(choice, "rows") || hasColumns(rows)) choice = nullptr;
-  // Kernels that store little are faster with `streams`. On an H200, sums of rows took 0.94 to 0.99
-  // times as long as without it, but norms and pointwise kernels took 1.01 to 1.08 times as long.
-  const bool is_sum = !demands.expensive.several_sweeps && !storesAlongRow(rows);
-  const bool streams = (choice ? choice->find("streams").value_or(is_sum) : is_sum) != 0;
-  const auto best = [&](const RowDemand& demand, RowVariant variant) {
-    std::optional<RowCandidate> found = target == Target::Cuda
-                                            ? cudaCandidate(rows, demand, choice)
-                                            : chooseCpuRows(rows, demand, choice);
-    if (found) found->variant = variant;
-    if (found && streams && readsRowsOnce(*found, target)) found->layout.streams = true;
-    return found;
-  };
-  // Blocks with columns have enough registers to keep values that take several ops to compute
-  // (RowVariant::ManyOps), unless the rows are long.
-  std::optional<RowCandidate> chosen;
-  if (demands.many_ops) chosen = best(*demands.many_ops, RowVariant::ManyOps);
-  if (!chosen || !chosen->ahead) chosen = best(demands.expensive, RowVariant::Expensive);
-  if (!chosen || !demands.loaded || isLooped(choice)) return chosen;
-  const std::optional<int64_t> hold = choice != nullptr ? choice->find("hold") : std::nullopt;
-  if (!hold && !chosen->looped && !isHeavy(*chosen, demands.expensive.kept_bytes > 0))
-    return chosen;
-  const std::optional<RowCandidate> loaded = best(*demands.loaded, RowVariant::Loaded);
-  const bool is_chosen = choice != nullptr && choice->find("threads");
-  const RowCandidate found =
-      hold ? withHold(*chosen, loaded, rows, *demands.loaded, static_cast<Hold>(*hold), is_chosen)
-           : withLoadedRow(*chosen, loaded, rows, *demands.loaded, is_chosen);
-  if (!found.looped || found.layout.cluster == 1) return found;
-  // A cluster that cannot hold the row has no advantage over a single block.
+  const std::optional<RowCandidate> found = chooseContiguous(rows, target, demands, choice);
+  if (!found || !found->looped || found->layout.cluster == 1) return found;
+  // A cluster that cannot hold the row has no advantage over one block.
   KernelChoice without = *choice;
   without.set("cluster", 1);
-  return chooseWholeRows(rows, target, demands, &without);
+  return chooseContiguous(rows, target, demands, &without);
 }
 
 KernelChoice choiceOf(const RowCandidate& candidate, Target target) {

@@ -135,6 +135,42 @@ TEST(CandidatesOfLongRows, ClustersShareRowsThatTheyCanHold) {
   EXPECT_FALSE(candidatesOfSoftmax(10, 100000)[0].choice.find("cluster"));
 }
 
+// If a cluster is the first candidate, one block per row is another one.
+TEST(CandidatesOfLongRows, OneBlockPerRowIsAlsoACandidate) {
+  for (const int64_t elements : {26000, 52000}) {
+    const std::vector<Candidate> all = candidatesOfSoftmax(300, elements);
+    ASSERT_TRUE(all[0].choice.find("cluster")) << elements;
+    const Candidate alone = candidatesOfSoftmax(300, elements, false)[0];
+    EXPECT_TRUE(std::ranges::any_of(all, [&](const Candidate& each) {
+      return each.choice == alone.choice || alone.choice.family == "divided";
+    })) << elements;
+    std::set<int64_t> blocks;
+    for (const Candidate& each : all) {
+      if (each.choice.family == "rows") blocks.insert(each.choice.find("cluster").value_or(1));
+    }
+    EXPECT_EQ(blocks, (std::set<int64_t>{1, 2, 4, 8})) << elements;
+  }
+}
+
+// Such kernels have nothing to exchange. Their rows begin at unaligned addresses.
+TEST(CandidatesOfLongRows, PointwiseKernelsHaveNoClusters) {
+  for (const char* body : {"%b = broadcast(%w, axes=[0]) %y = mul(%x, %b) return %y",
+                           "%f = flip(%x, axes=[1]) %b = broadcast(%w, axes=[0]) %y = add(%f, %b) "
+                           "return %y"}) {
+    for (const int64_t elements : {40001, 70001, 999999}) {
+      const Fusion fusion = parseFusion(
+          fmt::format("heddle 1 fusion f(%x: bf16[n, m], %w: bf16[m]) {{ {} }}", body), "f");
+      const std::vector<TensorDesc> in{denseDesc(DType::BF16, {300, elements}),
+                                       denseDesc(DType::BF16, {elements})};
+      const std::vector<TensorDesc> out{in[0]};
+      for (const Candidate& each :
+           candidates(fusion, in, out, Target::Cuda, {}, unshardedSizes(fusion, in, out))) {
+        EXPECT_FALSE(each.choice.find("cluster")) << body << elements;
+      }
+    }
+  }
+}
+
 TEST(CandidatesOfLongRows, AGpuWithoutClustersHasNoCandidatesWithThem) {
   for (const int64_t elements : {30000, 60000, 200000}) {
     for (const Candidate& each : candidatesOfSoftmax(1000, elements, false)) {

@@ -42,6 +42,23 @@ std::vector<Case> cases() {
       {"(%zzx: f32[zzn, zzm]) { %zzy = softmax(%zzx, axis=1) return %zzy }",
        {f32({512, 1000})},
        {f32({512, 1000})}},
+      // bundles
+      {"(%zzx: f32[zzn, zzk, zzm]) { %zzy = softmax(%zzx, axis=1) return %zzy }",
+       {f32({64, 300, 1024})},
+       {f32({64, 300, 1024})}},
+      // rows and sums of columns
+      {"(%zzx: f32[zzn, zzm]) { %zzy = softmax(%zzx, axis=1) %zzs = sum(%zzy, axes=[0]) return "
+       "%zzy, %zzs }",
+       {f32({4096, 1024})},
+       {f32({4096, 1024}), f32({1024})}},
+      // divided rows
+      {"(%zzx: f32[zzn, zzm]) { %zzy = softmax(%zzx, axis=1) return %zzy }",
+       {f32({128, 1000000})},
+       {f32({128, 1000000})}},
+      // a cluster
+      {"(%zzx: f32[zzn, zzm]) { %zzy = softmax(%zzx, axis=1) return %zzy }",
+       {f32({512, 60000})},
+       {f32({512, 60000})}},
       // squares
       {"(%zzx: f32[zzn, zzm]) { %zzy = exp(%zzx) return %zzy }", {columnMajor}, {f32({512, 256})}},
   };
@@ -83,6 +100,13 @@ TEST(NamedText, PointersTilesLoopsAndStatesHaveNames) {
   for (const char* word : {"in0_zzx", "out1_zzy", "k0_zzn_zzm", "scalar1_zzs"}) {
     EXPECT_NE(merged.find(word), std::string::npos) << word;
   }
+}
+
+// In a bundle, a part is a part of the states of an accumulator.
+TEST(NamedText, PartsOfStatesHaveTheNamesOfTheirReductions) {
+  const std::string bundles = namedTexts(cases()[4], Target::Cuda).kernel;
+  EXPECT_NE(bundles.find("part0_zzy"), std::string::npos);
+  EXPECT_EQ(bundles.find("part0_zzx"), std::string::npos);
 }
 
 TEST(NamedText, TheScheduleHasTheSameNamesAsTheText) {

@@ -264,11 +264,36 @@ extern "C" {
 int simt_sent;
 }
 namespace hd {
-inline void arriveInCluster() {}
-inline void awaitCluster() {}
+// The hardware requires that each thread waits once for each arrival, and that all blocks have
+// started before one of them stores in the shared memory of another.
+struct ClusterStart {
+  unsigned long long serial;  // of the block
+  bool arrived, awaited;
+};
+inline ClusterStart clusterStarts[1024];
+inline ClusterStart& clusterStart() {
+  ClusterStart& mine = clusterStarts[thread()];
+  if (mine.serial != simt_host->serial()) mine = {simt_host->serial(), false, false};
+  return mine;
+}
+inline void arriveInCluster() {
+  clusterStart();
+  simt_host->own(clusterStarts, sizeof(clusterStarts));
+  clusterStart().arrived = true;
+}
+inline void awaitCluster() {
+  ClusterStart& mine = clusterStart();
+  if (!mine.arrived || mine.awaited) {
+    simt_host->fault("a thread waits for the start of the cluster without an arrival");
+  }
+  mine.awaited = true;
+}
 template <class Array, class T>
 inline void sendToBlock(const Array& to, int at, const T& value, int rank) {
   const SharedElement<T> element = to[at];
+  if (!clusterStart().awaited) {
+    simt_host->fault("a thread stores in another block that may not have started");
+  }
   if (simt_sent == kMostSent)
     return simt_host->fault("the blocks of a cluster send too many values");
   const long long first = block() / simt_host->cluster_blocks() * simt_host->cluster_blocks();

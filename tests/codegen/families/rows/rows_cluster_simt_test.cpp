@@ -65,14 +65,21 @@ TEST(RowsClusterSimt, AllWaysToHoldARowAreRight) {
   expectRightWithAllSeeds(cases);
 }
 
-// A cluster can also loop over the parts of a row that it cannot hold.
-TEST(RowsClusterSimt, LoopedRowsAreRight) {
+// A kernel that loops over the parts of a row has no cluster, and neither has a row that is too
+// long for a cluster.
+TEST(RowsClusterSimt, LoopedRowsHaveNoClusters) {
   Cases cases;
-  KernelChoice choice = clusters(2, 256);
-  choice.set("looped", 1);
-  add(cases, softmax("bf16"), {{{3, 20001}}}, {{"n", 3}, {"m", 20001}}, choice);
-  add(cases, kNorm, {{{2, 9001}}, {{9001}}}, {{"n", 2}, {"m", 9001}}, choice);
-  expectRightWithAllSeeds(cases);
+  KernelChoice looped = clusters(2, 256);
+  looped.set("looped", 1);
+  cases.add(softmax("bf16"), {{{3, 20001}}}, {{"n", 3}, {"m", 20001}}, {}, 0, &looped);
+  const KernelChoice eight = clusters(8, 1024);
+  cases.add(softmax("f32"), {{{1, 400000}}}, {{"n", 1}, {"m", 400000}}, {}, 0, &eight);
+  cases.add("%x: f32[n, m]) { %y = sum(%x, axes=[1]) return %y", {{{2, 400000}}},
+            {{"n", 2}, {"m", 400000}}, {}, 0, &eight);
+  for (size_t i = 0; i < cases.size(); ++i) {
+    EXPECT_EQ(cases.candidate(i).find("looped"), 1) << cases.name(i);
+    EXPECT_FALSE(cases.candidate(i).find("cluster")) << cases.name(i);
+  }
 }
 
 TEST(RowsClusterSimt, ARowThatIsTooShortHasASmallerCluster) {
