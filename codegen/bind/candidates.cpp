@@ -6,6 +6,7 @@
 
 #include "codegen/emit/plan_kernel.h"
 #include "codegen/families/rows/row_candidates.h"
+#include "codegen/families/rows/row_limits.h"
 #include "codegen/plan/analysis.h"
 #include "ir/base/check.h"
 
@@ -32,8 +33,6 @@ constexpr Variation kVariations[] = {
 };
 
 constexpr int64_t kMostThreadsOfReduction = 256;
-constexpr int64_t kMostThreadsOfBlock = 1024;
-constexpr int64_t kWarp = 32;
 // In one variant of an outer reduction, a block reads kWide times as many neighbouring items of the
 // kept axes.
 constexpr int64_t kWide = 4;
@@ -71,7 +70,8 @@ std::vector<KernelChoice> variantsOf(const KernelChoice& first) {
       wide.set("splits", *splits * kWide);
       variants.push_back(std::move(wide));
     }
-    with("reduce_threads", *threads > kWarp ? kWarp : kMostThreadsOfReduction);
+    with("reduce_threads",
+         *threads > row_limits::kWarp ? row_limits::kWarp : kMostThreadsOfReduction);
   }
   for (const char* flag : {"looped", "streams"}) {
     if (const auto value = first.find(flag)) with(flag, *value == 0 ? 1 : 0);
@@ -85,7 +85,7 @@ std::vector<KernelChoice> variantsOf(const KernelChoice& first) {
   // it is alone on its multiprocessor, or not at all.
   const int64_t blocks = first.find("cluster").value_or(1);
   const bool is_long = blocks > 1 || first.find("looped").value_or(0) != 0 ||
-                       first.find("threads").value_or(0) == kMostThreadsOfBlock ||
+                       first.find("threads").value_or(0) == row_limits::kMostThreads ||
                        first.find("hold").value_or(0) == static_cast<int64_t>(Hold::Shared);
   if (is_long || first.family == "divided" || first.family == "sweeps") {
     for (const int64_t cluster : {1, 2, 4, 8}) variants.push_back({"rows", {{"cluster", cluster}}});

@@ -25,9 +25,10 @@ struct Candidate {
 // fixed rules choose it from sizes, strides and alignments. Most others differ in one parameter
 // from the first one, or have another family. The order of the candidates does not depend on the
 // time model (codegen/bind/time_model.h). The families are:
-//   loops     loops that pass over the elements once (codegen/plan/schedule.h)
+//   loops     a kernel passes over the elements once, item by item (codegen/families/loops.h)
 //   rows      a kernel passes over each row, or each bundle of rows, once or several times, and
-//             holds the row if it fits (codegen/families/rows/rows.h)
+//             holds the row if it fits (codegen/families/rows/rows.h); a block or a cluster of
+//             CUDA blocks per row
 //   divided   several CUDA blocks share each row (codegen/families/rows/divide_rows.h)
 //   sweeps    each pass over the rows has launches of its own (codegen/families/sweeps.h)
 //   squares   transposes (codegen/families/squares.h)

@@ -1,7 +1,7 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <string>
 
 #include "codegen/kernel.h"
 #include "codegen/kernel_choice.h"

@@ -172,13 +172,13 @@ std::optional<RowCandidate> chooseRows(const Space& rows, Target target, const R
   if (isFamily(choice, "divided")) {
     if (auto divided = dividedCandidate(rows, target, demands, choice)) return divided;
   }
-  const std::optional<RowCandidate> whole = chooseWholeRows(rows, target, demands, choice);
-  if (isFamily(choice, "rows")) return whole;
+  if (isFamily(choice, "rows")) return chooseWholeRows(rows, target, demands, choice);
   if (const int64_t blocks = clusterFor(rows, target, demands); blocks > 1) {
     const KernelChoice cluster{"rows", {{"cluster", blocks}}};
     const std::optional<RowCandidate> shared = chooseWholeRows(rows, target, demands, &cluster);
     if (shared && shared->layout.cluster == blocks && !shared->looped) return shared;
   }
+  const std::optional<RowCandidate> whole = chooseWholeRows(rows, target, demands, nullptr);
   if (whole && !whole->looped) return whole;
   const std::optional<RowCandidate> divided = dividedCandidate(rows, target, demands, nullptr);
   return divided && paysToDivide(*divided, rows) ? divided : whole;

@@ -74,8 +74,8 @@ struct RowDemands {
 
 // Returns the best candidate for these sizes. `rows` must have a reduced axis (withRows()). Returns
 // nullopt in these cases, in which several launches are better (codegen/families/sweeps.h):
-// - There are few rows, so that processors would be idle. Cuda: few rows matter only if a block
-//   cannot hold a row and divided rows do not pay (paysToDivide() in
+// - There are few rows, so that processors would be idle. Cuda: few rows matter only if neither a
+//   block nor a cluster holds a row and divided rows do not pay (paysToDivide() in
 //   codegen/families/rows/divide_rows.h), or if the kernel adds elements to columns.
 // - The elements of a row are not neighbours in memory, and chooseBundles()
 //   (codegen/families/rows/bundles.h) returns nullopt.
@@ -90,7 +90,8 @@ struct RowDemands {
 std::optional<RowCandidate> chooseRows(const Space& rows, Target target, const RowDemands& demands,
                                        const KernelChoice* choice);
 
-// Does the same as chooseRows(), but without divided rows: each block processes complete rows. A
+// Does the same as chooseRows(), but without divided rows. Each block processes complete rows,
+// unless a choice of the family "rows" names a cluster (RowLayout::cluster) that can hold a row. A
 // choice of the family "divided" has no effect.
 std::optional<RowCandidate> chooseWholeRows(const Space& rows, Target target,
                                             const RowDemands& demands, const KernelChoice* choice);

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-// Limits that several files of this folder share when they choose layouts.
+// Limits that several files share when they choose layouts of rows.
 namespace heddle::codegen::row_limits {
 
 // Bytes that one thread loads before it waits, so that enough loads are in flight.

@@ -170,4 +170,13 @@ inline void expectRight(Cases& cases, double roundings = 0) {
   }
 }
 
+// Expects that each run of a kernel in which threads do not wait at barrier number `barrier` has a
+// fault or a wrong result.
+inline void expectNeeded(Cases& cases, size_t number, int barrier, double roundings = 0) {
+  for (uint64_t seed : {0, 1, 2}) {
+    EXPECT_NE(cases.run(number, seed, roundings, barrier), "")
+        << cases.name(number) << " without barrier " << barrier;
+  }
+}
+
 }  // namespace heddle::codegen::testing

@@ -1,13 +1,12 @@
 // Runs CUDA kernels of the family of rows whose rows are shared by clusters of blocks on the host,
 // and compares them with the reference evaluator.
-#include <set>
-
 #include "tests/codegen/simt/simt_cases.h"
 
 namespace heddle::codegen::rows_cluster_simt_test {
 namespace {
 
 using testing::Cases;
+using testing::expectRight;
 using testing::Layout;
 
 constexpr double kRoundings = 64;
@@ -33,15 +32,6 @@ const char* const kNorm =
     "sub(%x, %c) %q = mul(%d, %d) %v = sum(%q, axes=[1], keepdim=true) %r = rsqrt(%v) %b = "
     "broadcast(%w, axes=[0]) %p = mul(%d, %r) %y = mul(%p, %b) return %y, %v";
 
-void expectRightWithAllSeeds(Cases& cases) {
-  cases.compile();
-  for (size_t i = 0; i < cases.size(); ++i) {
-    for (uint64_t seed = 0; seed < 3; ++seed) {
-      EXPECT_EQ(cases.run(i, seed, kRoundings), "") << cases.name(i);
-    }
-  }
-}
-
 TEST(RowsClusterSimt, SoftmaxIsRightAtTheEdgesOfBlocks) {
   Cases cases;
   for (const int64_t blocks : {2, 4, 8}) {
@@ -49,7 +39,7 @@ TEST(RowsClusterSimt, SoftmaxIsRightAtTheEdgesOfBlocks) {
       add(cases, softmax("bf16"), {{{3, m}}}, {{"n", 3}, {"m", m}}, clusters(blocks, 128 * blocks));
     }
   }
-  expectRightWithAllSeeds(cases);
+  expectRight(cases, kRoundings);
 }
 
 // Values in registers, rows in registers, rows in shared memory.
@@ -62,7 +52,7 @@ TEST(RowsClusterSimt, AllWaysToHoldARowAreRight) {
     add(cases, kNorm, {{{2, 6007}}, {{6007}}}, sizes, choice);
     EXPECT_EQ(cases.sharedBytes(cases.size() - 1) > 0, hold == 2);
   }
-  expectRightWithAllSeeds(cases);
+  expectRight(cases, kRoundings);
 }
 
 // A kernel that loops over the parts of a row has no cluster, and neither has a row that is too
@@ -89,7 +79,7 @@ TEST(RowsClusterSimt, ARowThatIsTooShortHasASmallerCluster) {
   EXPECT_EQ(cases.candidate(0).find("cluster"), 2);
   cases.add(softmax("f32"), {{{3, 500}}}, {{"n", 3}, {"m", 500}}, {}, 0, &eight);
   EXPECT_FALSE(cases.candidate(1).find("cluster"));
-  expectRightWithAllSeeds(cases);
+  expectRight(cases, kRoundings);
 }
 
 // Without one of its barriers, a kernel reads a state before it has arrived, or the state of
@@ -101,11 +91,7 @@ TEST(RowsClusterSimt, EachBarrierIsNeeded) {
   const auto [first, end] = cases.barriers(0);
   EXPECT_GE(end - first, 4);
   for (int barrier = first; barrier < end; ++barrier) {
-    std::set<std::string> faults;
-    for (uint64_t seed = 0; seed < 4; ++seed) {
-      faults.insert(cases.run(0, seed, kRoundings, barrier));
-    }
-    EXPECT_FALSE(faults.contains("")) << "without barrier " << barrier;
+    testing::expectNeeded(cases, 0, barrier, kRoundings);
   }
 }
 
