@@ -73,7 +73,7 @@ std::vector<KernelChoice> variantsOf(const KernelChoice& first) {
     with("reduce_threads",
          *threads > row_limits::kWarp ? row_limits::kWarp : kMostThreadsOfReduction);
   }
-  for (const char* flag : {"looped", "streams"}) {
+  for (const char* flag : {"looped", "streams", "reversed"}) {
     if (const auto value = first.find(flag)) with(flag, *value == 0 ? 1 : 0);
   }
   if (const auto hold = first.find("hold")) {
@@ -87,7 +87,8 @@ std::vector<KernelChoice> variantsOf(const KernelChoice& first) {
   const bool is_long = blocks > 1 || first.find("looped").value_or(0) != 0 ||
                        first.find("threads").value_or(0) == row_limits::kMostThreads ||
                        first.find("hold").value_or(0) == static_cast<int64_t>(Hold::Shared);
-  if (is_long || first.family == "divided" || first.family == "sweeps") {
+  const bool is_bundled = first.family == "rows" && !first.find("looped");
+  if (is_long || is_bundled || first.family == "divided" || first.family == "sweeps") {
     for (const int64_t cluster : {1, 2, 4, 8}) variants.push_back({"rows", {{"cluster", cluster}}});
   }
   for (const char* family : {"rows", "divided", "squares", "loops", "sweeps"}) {

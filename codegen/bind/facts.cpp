@@ -51,9 +51,9 @@ void appendFacts(const EntryNumbers& entry, std::string& facts) {
 
 void appendFacts(const RowCandidate& candidate, std::string& facts) {
   const RowLayout& layout = candidate.layout;
-  for (bool flag :
-       {candidate.looped, candidate.ahead, layout.exact, layout.shifted, layout.full,
-        layout.bundled, layout.streams, layout.divided.parts > 0, layout.divided.streams}) {
+  for (bool flag : {candidate.looped, candidate.ahead, layout.exact, layout.shifted, layout.full,
+                    layout.bundled, layout.streams, layout.divided.parts > 0,
+                    layout.divided.streams, layout.divided.reversed}) {
     appendFlag(flag, facts);
   }
   for (int64_t number :

@@ -12,6 +12,7 @@ namespace heddle::codegen {
 // functions with the same names, so the text of an op is the same for both targets.
 extern const std::string_view kRuntimeHeader_cuda_device;
 extern const std::string_view kRuntimeHeader_cuda_runtime;
+extern const std::string_view kRuntimeHeader_cuda_lanes;
 extern const std::string_view kRuntimeHeader_cuda_memory;
 extern const std::string_view kRuntimeHeader_cuda_math;
 extern const std::string_view kRuntimeHeader_cuda_joint;
@@ -33,14 +34,16 @@ extern const std::string_view kRuntimeHeader_cuda_library;
 extern const std::string_view kRuntimeHeader_cuda_product;
 
 // Returns the text that must precede the text of a generated kernel. It contains, in this order:
-// - Cuda: the functions that need the device; types, and accesses to single elements; accesses to
-//   vectors; the functions of the ops; the joint reductions (codegen/plan/joint.h).
+// - Cuda: the functions that need the device; types, and accesses to single elements; types of
+//   vectors; accesses to vectors; the functions of the ops; the joint reductions
+//   (codegen/plan/joint.h).
 // - Cpp: types and memory accesses; math functions that the compiler can vectorize; transposes; the
 //   functions of the ops.
 inline std::string runtimeHeader(Target target) {
   const bool cuda = target == Target::Cuda;
   std::string text(cuda ? kRuntimeHeader_cuda_device : kRuntimeHeader_cpu_runtime);
   text += cuda ? kRuntimeHeader_cuda_runtime : kRuntimeHeader_cpu_vector_math;
+  if (cuda) text += kRuntimeHeader_cuda_lanes;
   text += cuda ? kRuntimeHeader_cuda_memory : kRuntimeHeader_cpu_transpose;
   text += cuda ? kRuntimeHeader_cuda_math : kRuntimeHeader_cpu_math;
   if (cuda) text += kRuntimeHeader_cuda_joint;

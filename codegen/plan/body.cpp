@@ -4,11 +4,11 @@
 #include <limits>
 
 #include "codegen/plan/joint.h"
+#include "codegen/plan/op_text.h"
 #include "ir/analysis/indexed_axes.h"
 #include "ir/analysis/shardable_axes.h"
 #include "ir/base/check.h"
 #include "ir/graph/compute_type.h"
-#include "ir/ops/literal.h"
 
 namespace heddle::codegen {
 namespace {
@@ -31,30 +31,6 @@ DType accumulatorType(DType result) {
       return DType::F64;
   }
   return DType::F32;
-}
-
-Scalar constantValue(const Expression& constant) {
-  const Attr* value = constant.find("value");
-  HEDDLE_CHECK(value != nullptr, "a constant without value");
-  return literalValue(*value);
-}
-
-// Returns the kernel text of a pointwise op. The text of a pow whose exponent is a number depends
-// on this number. As in PyTorch, x ** 2 and x ** 3 are products.
-std::string_view powerText(const Fusion& segment, const Expression& expr) {
-  if (!isPowByNumber(segment, expr)) return expr.op->text;
-  ExprId definition = segment.value(expr.inputs[1]).definition;
-  const bool integer = !isFloat(segment.tensor(expr.outputs[0]).dtype);
-  const std::string_view unknown = integer ? expr.op->text : "hd::powByNumber({0}, {1})";
-  if (definition == kNoExpr) return unknown;
-  const Expression& exponent = segment.expr(definition);
-  if (exponent.op->kind != OpKind::Constant) return unknown;
-  double value = toDouble(constantValue(exponent));
-  if (value == 2) return "({0} * {0})";
-  if (value == 3) return "({0} * {0} * {0})";
-  if (value == 0.5) return "hd::sqrt({0})";
-  if (value == -0.5) return "hd::rsqrt({0})";
-  return expr.op->text;
 }
 
 class BodyWriter {
@@ -91,6 +67,11 @@ class BodyWriter {
  private:
   NodeId nodeOf(ValueId value) const { return node_of_[value]; }
 
+  OpText textOf(const Expression& expr) const {
+    return opTextOf(segment_, analysis_, expr,
+                    [this](ValueId id) { return leaf_(id).has_value(); });
+  }
+
   // Marks the values that the body must compute or read for the values that are wanted so far.
   void markOperands() {
     for (ExprId id : segment_.exprs().ids().reversed()) {
@@ -98,6 +79,10 @@ class BodyWriter {
       if (!wanted_[expr.outputs[0]]) continue;
       if (const std::optional<Leaf> leaf = leaf_(expr.outputs[0])) {
         for (ValueId operand : leaf->operands) wanted_[operand] = true;
+        continue;
+      }
+      if (expr.op->kind == OpKind::Pointwise) {
+        for (ValueId operand : textOf(expr).operands) wanted_[operand] = true;
         continue;
       }
       for (size_t i = 0; i < expr.inputs.size(); ++i) {
@@ -123,16 +108,13 @@ class BodyWriter {
         return nodeOf(expr.inputs[0]);
       case OpKind::Pointwise: {
         node.kind = Node::Kind::Apply;
-        node.text = powerText(segment_, expr);
+        const OpText text = textOf(expr);
+        node.text = text.text;
         node.state = expr.op->state;
         node.compute = computeTypeOf(segment_, expr);
         node.conditions = expr.op->bool_operands;
-        for (ValueId input : expr.inputs) node.operands.push_back(nodeOf(input));
+        for (ValueId operand : text.operands) node.operands.push_back(nodeOf(operand));
         if (expr.op->selects && areOfType(body, node)) node.compute = node.dtype;
-        if (!expr.op->rounded_text.empty() && node.compute == DType::F32 &&
-            analysis_.rounded[expr.outputs[0]]) {
-          node.text = expr.op->rounded_text;
-        }
         break;
       }
       case OpKind::Full:

@@ -139,4 +139,7 @@ HD_INLINE float erf(float x) {
   return a < 0.9375f ? mad(near, x, x) : __builtin_copysignf(tail, x);
 }
 
+// On the CPU, this sum takes no more time than erf(). Its error is that of the sum 1 + erf(-x).
+HD_INLINE float nearErfc(float x) { return 1.0f + erf(-x); }
+
 }  // namespace hd

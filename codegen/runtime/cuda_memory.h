@@ -1,92 +1,11 @@
 // How generated CUDA kernels load and store vectors of elements, and exchange squares through
-// shared memory. A kernel source contains this text after cuda_runtime.h.
+// shared memory. A kernel source contains this text after cuda_lanes.h.
 
 namespace hd {
 
 // --- memory --------------------------------------------------------------------------------------
 // load() and store() access the first `count` of kLanes neighbouring elements. If `whole` is true,
 // the address is aligned for words of up to 16 bytes (Pack). kStreams: see loadWord().
-
-template <int kBytes>
-struct Word;
-template <>
-struct Word<1> {
-  typedef unsigned char Type;
-};
-template <>
-struct Word<2> {
-  typedef unsigned short Type;
-};
-template <>
-struct Word<4> {
-  typedef unsigned Type;
-};
-template <>
-struct Word<8> {
-  typedef uint2 Type;
-};
-template <>
-struct Word<16> {
-  typedef uint4 Type;
-};
-
-// Holds kLanes elements as words of up to 16 bytes.
-template <int kLanes, class T>
-union Pack {
-  static constexpr int kBytes = kLanes * sizeof(T);
-  static constexpr int kWordBytes = kBytes < 16 ? kBytes : 16;
-  static constexpr int kWords = kBytes / kWordBytes;
-  typedef typename Word<kWordBytes>::Type Type;
-  Type word[kWords];
-  T lane[kLanes];
-  unsigned pair[kBytes < 4 ? 1 : kBytes / 4];  // for types of two bytes
-  __device__ Pack() {}
-};
-
-// The elements of a vector in registers. Two bf16 share a register, and one instruction yields the
-// float of either of them.
-template <int kLanes, class T>
-struct Lanes {
-  T lane[kLanes];
-  __device__ T operator[](int i) const { return lane[i]; }
-  __device__ void set(int i, T x) { lane[i] = x; }
-  __device__ void set(const Pack<kLanes, T>& from) {
-#pragma unroll
-    for (int i = 0; i < kLanes; ++i) lane[i] = from.lane[i];
-  }
-};
-// The bits of a bf16 in the upper half, and 0 in the lower half.
-struct UpperHalf {
-  unsigned bits;
-};
-__device__ inline float get(UpperHalf x) { return __uint_as_float(x.bits); }
-template <int kPairs>
-struct BFloat16Pairs {
-  unsigned pair[kPairs];
-  __device__ UpperHalf operator[](int i) const {
-    return {i % 2 == 0 ? pair[i / 2] << 16 : pair[i / 2] & 0xffff0000u};
-  }
-  __device__ void set(int i, BFloat16 x) {
-    unsigned& to = pair[i / 2];
-    to = i % 2 == 0 ? (to & 0xffff0000u) | x.bits : (to & 0xffffu) | (unsigned)x.bits << 16;
-  }
-  __device__ void set(const Pack<2 * kPairs, BFloat16>& from) {
-#pragma unroll
-    for (int i = 0; i < kPairs; ++i) pair[i] = from.pair[i];
-  }
-};
-template <>
-struct Lanes<2, BFloat16> : BFloat16Pairs<1> {};
-template <>
-struct Lanes<4, BFloat16> : BFloat16Pairs<2> {};
-template <>
-struct Lanes<8, BFloat16> : BFloat16Pairs<4> {};
-
-// The elements of a vector in shared memory. The alignment permits accesses of up to 16 bytes.
-template <int kLanes, class T>
-struct alignas(kLanes * sizeof(T)) HeldLanes {
-  Lanes<kLanes, T> lanes;
-};
 
 // true: vectors of kLanes elements have fast functions for unaligned addresses (loadPairs() and
 // storePairs()). Only vectors of at least two pairs of 16-bit elements have them.

@@ -8,7 +8,8 @@ namespace heddle::codegen {
 // of neighbouring vectors. A *sweep* of a program consists of the statements up to the next
 // CombineParts (codegen/tile/program.h), or up to the end of the program. A *work item* is one
 // sweep over one part of a row. Work items have numbers, their *tickets*:
-// - Ticket t belongs to sweep t % sweeps. Within a sweep, items have the order of rows and parts.
+// - Ticket t belongs to sweep t % sweeps. Within a sweep, items have the order of rows and parts
+//   (but see `reversed`).
 //   Each sweep runs distanceOf() parts behind the previous sweep of the program.
 // - Each block takes the next ticket, computes the item, and repeats this until no ticket is left.
 // - The block stores the states of the accumulators of its item. An item of a later sweep waits for
@@ -26,6 +27,9 @@ struct DividedRows {
   // true: the last sweep marks the cache lines that it reads and writes as the first to leave the
   // L2 cache. The parts between two sweeps then stay in the cache longer.
   bool streams = true;
+  // true: every second sweep processes the parts of a row in descending order. It then begins with
+  // the parts that were read last, so more of them are still in the L2 cache.
+  bool reversed = false;
 };
 
 // The workspace of a launch. All its bytes must be 0 when the launch begins. It contains the next

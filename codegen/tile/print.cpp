@@ -70,8 +70,11 @@ class ProgramPrinter {
                           layout.divided.parts);
       one = "part";
     } else {
-      text += layout.cluster > 1 ? fmt::format("; clusters of {} blocks per row", layout.cluster)
-                                 : fmt::format("; {} per block", layout.rows);
+      const std::string rows =
+          layout.bundled ? fmt::format("{} bundles", layout.rows) : std::string("row");
+      text += layout.cluster > 1
+                  ? fmt::format("; clusters of {} blocks per {}", layout.cluster, rows)
+                  : fmt::format("; {} per block", layout.rows);
     }
     return text + fmt::format(", {} threads per {}, {} vectors of {} elements per thread{}{}",
                               layout.threads, one, layout.registers, layout.vector,

@@ -252,9 +252,11 @@ void verifyDivided(const TileProgram& program) {
 void verifyCluster(const TileProgram& program) {
   const RowLayout& layout = program.layout;
   HEDDLE_CHECK(program.target == Target::Cuda && !program.square && !program.items &&
-                   program.columns.empty() && !layout.bundled && layout.rows == 1 &&
+                   program.columns.empty() && (layout.bundled || layout.rows == 1) &&
                    layout.divided.parts == 0 && layout.blocks == 0 && layout.cluster <= 8 &&
-                   layout.blockThreads() >= 32 && layout.threads % (32 * layout.cluster) == 0,
+                   layout.blockThreads() >= (layout.bundled ? 64 : 32) &&
+                   layout.threads >= 2 * layout.cluster &&
+                   layout.rows * layout.threads % (32 * layout.cluster) == 0,
                "the layout does not suit clusters");
   const bool combines = std::any_of(
       program.statements.begin(), program.statements.end(), [](const Statement& statement) {

@@ -120,7 +120,7 @@ struct OpDef {
   std::string_view state = {};
   // true: the result is one of the operands that are not conditions, so it needs no rounding.
   bool selects = false;
-  // An approximation of `text` for f32, with a relative error of at most 2^-17. Kernels use it for
+  // An approximation of `text` for f32, with a relative error of at most 2^-16. Kernels use it for
   // results that matter only after they are rounded to 16 bits or less. Empty: they use `text`.
   std::string_view rounded_text = {};
   // true: a relative error of an operand causes about the same relative error of the result.

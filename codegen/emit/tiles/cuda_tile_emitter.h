@@ -91,6 +91,7 @@ class CudaTileEmitter {
     writeCoordinates(out_, frame_.kept);
   }
 
+  void arriveInCluster();
   void writeBundleRoles();
   void writeClusterRoles();
 
@@ -189,20 +190,13 @@ class CudaTileEmitter {
 
   // Returns the expression of the index of vector `u` of this thread in a tile in shared memory.
   std::string heldIndex() const {
-    return layout_.bundled ? fmt::format("u * {} + hd::thread()", layout_.threads * layout_.rows)
-           : layout_.cluster > 1 ? fmt::format("u * {} + hd::thread()", layout_.blockThreads())
-                                 : fmt::format("u * {} + share", layout_.threads);
+    return layout_.bundled || layout_.cluster > 1
+               ? fmt::format("u * {} + hd::thread()", layout_.blockThreads())
+               : fmt::format("u * {} + share", layout_.threads);
   }
 
   // Returns the tiles in shared memory that `body` reads.
-  std::set<TileId> heldTilesOf(const Body& body) const {
-    std::set<TileId> found;
-    for (const Node& node : body.nodes) {
-      const bool reads = node.kind == Node::Kind::Load && held_.contains(TileId(node.index));
-      if (reads) found.insert(TileId(node.index));
-    }
-    return found;
-  }
+  std::set<TileId> heldTilesOf(const Body& body) const;
 
   // All vectors of a bundle have the same number of lanes, which writeBundleRoles() declares.
   void writeCount() {

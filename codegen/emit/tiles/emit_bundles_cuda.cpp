@@ -6,9 +6,15 @@ namespace heddle::codegen {
 // Writes the variables that say which bundle this thread processes, which share of the vectors of
 // the bundle, and how many rows of the bundle exist.
 void CudaTileEmitter::writeBundleRoles() {
-  out_.line(fmt::format("[[maybe_unused]] const int share = hd::thread() / {};", layout_.rows));
+  const int32_t cluster = layout_.cluster;
+  if (cluster > 1) arriveInCluster();
+  out_.line(fmt::format(
+      "[[maybe_unused]] const int share = hd::thread() / {}{};", layout_.rows,
+      cluster > 1 ? fmt::format(" + rank * {}", layout_.threads / cluster) : std::string()));
   out_.line(fmt::format("[[maybe_unused]] const int row = hd::thread() % {};", layout_.rows));
-  out_.line(fmt::format("const Index kept = (Index)hd::block() * {} + row;", layout_.rows));
+  out_.line(fmt::format("const Index kept = (Index){} * {} + row;",
+                        cluster > 1 ? fmt::format("(hd::block() / {})", cluster) : "hd::block()",
+                        layout_.rows));
   out_.line("const bool active = kept < kept_items;");
   out_.line("const Index row_end = active ? reduced_items : 0;");
   writeCoordinates(out_, frame_.kept);

@@ -45,7 +45,10 @@ void CudaTileEmitter::openItem() {
   out_.line("constexpr bool active = true;");
   writeCoordinates(out_, frame_.kept);
   if (layout_.shifted) writeShift();
-  out_.line("const Index number = in_sweep - kept * splits;");
+  out_.line(layout_.divided.reversed
+                ? "const Index number = sweep % 2 == 0 ? in_sweep - kept * splits : (kept + 1) * "
+                  "splits - 1 - in_sweep;"
+                : "const Index number = in_sweep - kept * splits;");
   out_.line(fmt::format("const Index vectors_of_row = {};",
                         layout_.shifted ? "vectors" : "reduced_items"));
   out_.line("const Index row_begin = number * span;");

@@ -57,38 +57,49 @@ void RowCombiner::warps(const std::vector<AccumulatorId>& accumulators) {
 // Each block stores its states in the shared memory of all blocks of the cluster, also its own. All
 // blocks then combine them in the same order.
 void RowCombiner::blocks(const std::vector<AccumulatorId>& accumulators) {
-  for (AccumulatorId a : accumulators) {
-    out_.line(fmt::format("__shared__ hd::SharedBytes<{}> peers{};",
-                          stateBytes(accumulator(a)) * layout_.cluster, a));
-    out_.line(
-        fmt::format("const hd::SharedArray<{}> peer{}(peers{});", stateType(accumulator(a)), a, a));
-  }
-  if (!all_have_started_) out_.line("hd::awaitCluster();");
-  all_have_started_ = true;
+  declarePeers(accumulators, 1);
   out_.open(fmt::format("if (hd::thread() < {}) {{", layout_.cluster));
   for (AccumulatorId a : accumulators) {
     out_.line(fmt::format("hd::sendToBlock(peer{0}, rank, acc{0}[0], hd::thread());", a));
   }
   out_.close();
   out_.line("hd::clusterBarrier();");
+  for (AccumulatorId a : accumulators) combinePeers(a, fmt::format("acc{}[0]", a), 1, "0");
+}
+
+// Declares shared memory for `count` states from each block of the cluster, and waits until all
+// blocks have started.
+void RowCombiner::declarePeers(const std::vector<AccumulatorId>& accumulators, int count) {
   for (AccumulatorId a : accumulators) {
-    const std::string into = fmt::format("acc{}[0]", a);
-    out_.line(fmt::format("{} = peer{}[0];", into, a));
-    out_.line("#pragma unroll");
-    out_.line(fmt::format("for (int b = 1; b < {}; ++b) {} = {};", layout_.cluster, into,
-                          combineText(accumulator(a), into, fmt::format("peer{}[b]", a))));
+    out_.line(fmt::format("__shared__ hd::SharedBytes<{}> peers{};",
+                          stateBytes(accumulator(a)) * layout_.cluster * count, a));
+    out_.line(
+        fmt::format("const hd::SharedArray<{}> peer{}(peers{});", stateType(accumulator(a)), a, a));
   }
+  if (!all_have_started_) out_.line("hd::awaitCluster();");
+  all_have_started_ = true;
+}
+
+// Combines state number `at` of the `count` states of each block into `into`.
+void RowCombiner::combinePeers(AccumulatorId a, const std::string& into, int count,
+                               const std::string& at) {
+  out_.line(fmt::format("{} = peer{}[{}];", into, a, at));
+  out_.line("#pragma unroll");
+  out_.line(fmt::format(
+      "for (int b = 1; b < {}; ++b) {} = {};", layout_.cluster, into,
+      combineText(accumulator(a), into, fmt::format("peer{}[b * {} + {}]", a, count, at))));
 }
 
 // The threads of a warp that share a bundle combine their states first. Each warp then stores its
 // states as one part in shared memory. If no two threads of a warp share a bundle, each thread
 // stores its states as one part. Then one thread per row of the block combines the parts of this
-// row.
+// row. In a cluster, this thread sends the result to all blocks.
 void RowCombiner::bundles(const std::vector<AccumulatorId>& accumulators) {
   const int width = layout_.rows * layout_.vector;  // rows of the block
-  const int block = layout_.rows * layout_.threads;
+  const int block = layout_.blockThreads();
   const bool in_warps = layout_.rows < 32;
-  const int parts = in_warps ? block / 32 : layout_.threads;
+  const bool in_cluster = layout_.cluster > 1;
+  const int parts = in_warps ? block / 32 : layout_.threads / layout_.cluster;
   for (AccumulatorId a : accumulators) {
     const std::string into = fmt::format("acc{}[lane]", a);
     if (in_warps) {
@@ -104,11 +115,14 @@ void RowCombiner::bundles(const std::vector<AccumulatorId>& accumulators) {
     out_.line(fmt::format("const hd::SharedArray<{}> part{}(scratch{});", type, a, a));
     if (in_warps) out_.line(fmt::format("if (hd::thread() % 32 < {})", layout_.rows));
     forLanes(fmt::format("part{}[({} * {} + row) * {} + lane] = {};", a,
-                         in_warps ? "hd::thread() / 32" : "share", layout_.rows, layout_.vector,
-                         into));
+                         in_warps     ? "hd::thread() / 32"
+                         : in_cluster ? fmt::format("(hd::thread() / {})", layout_.rows)
+                                      : "share",
+                         layout_.rows, layout_.vector, into));
   }
   if (parts == 1) return;
   out_.line("hd::barrier();");
+  if (in_cluster) declarePeers(accumulators, width);
   out_.open(width <= block
                 ? fmt::format("if (const int i = hd::thread(); i < {}) {{", width)
                 : fmt::format("for (int i = hd::thread(); i < {}; i += {}) {{", width, block));
@@ -119,12 +133,27 @@ void RowCombiner::bundles(const std::vector<AccumulatorId>& accumulators) {
     out_.line(
         fmt::format("for (int p = 1; p < {}; ++p) {} = {};", parts, sum,
                     combineText(accumulator(a), sum, fmt::format("part{}[p * {} + i]", a, width))));
-    out_.line(fmt::format("part{}[i] = {};", a, sum));
+    if (in_cluster) {
+      out_.line(
+          fmt::format("for (int b = 0; b < {}; ++b) hd::sendToBlock(peer{}, rank * {} + i, "
+                      "{}, b);",
+                      layout_.cluster, a, width, sum));
+    } else {
+      out_.line(fmt::format("part{}[i] = {};", a, sum));
+    }
   }
   out_.close();
-  out_.line("hd::barrier();");
+  out_.line(in_cluster ? "hd::clusterBarrier();" : "hd::barrier();");
   for (AccumulatorId a : accumulators) {
-    forLanes(fmt::format("acc{}[lane] = part{}[row * {} + lane];", a, a, layout_.vector));
+    const std::string at = fmt::format("row * {} + lane", layout_.vector);
+    if (!in_cluster) {
+      forLanes(fmt::format("acc{}[lane] = part{}[{}];", a, a, at));
+      continue;
+    }
+    out_.line("#pragma unroll");
+    out_.open(fmt::format("for (int lane = 0; lane < {}; ++lane) {{", layout_.vector));
+    combinePeers(a, fmt::format("acc{}[lane]", a), width, at);
+    out_.close();
   }
 }
 

@@ -39,6 +39,8 @@ class RowCombiner {
   void lanes(AccumulatorId a);
   void warps(const std::vector<AccumulatorId>& accumulators);
   void blocks(const std::vector<AccumulatorId>& accumulators);
+  void declarePeers(const std::vector<AccumulatorId>& accumulators, int count);
+  void combinePeers(AccumulatorId a, const std::string& into, int count, const std::string& at);
   void bundles(const std::vector<AccumulatorId>& accumulators);
   void forLanes(const std::string& statement);
   // Combines the state `into` over threads of the warp, in steps. In each step, two threads whose

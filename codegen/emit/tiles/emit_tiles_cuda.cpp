@@ -42,10 +42,14 @@ std::string CudaTileEmitter::launchBounds() const {
 
 // The blocks of a cluster have consecutive numbers. All of them must have started before one of
 // them stores a state in the shared memory of another one, so each says here that it has started.
+void CudaTileEmitter::arriveInCluster() {
+  out_.line("hd::arriveInCluster();");
+  out_.line(fmt::format("const int rank = (int)(hd::block() % {});", layout_.cluster));
+}
+
 void CudaTileEmitter::writeClusterRoles() {
   const int32_t cluster = layout_.cluster;
-  out_.line("hd::arriveInCluster();");
-  out_.line(fmt::format("const int rank = (int)(hd::block() % {});", cluster));
+  arriveInCluster();
   out_.line(fmt::format("const int share = hd::thread() + rank * {};", layout_.blockThreads()));
   out_.line("[[maybe_unused]] const int row = 0;");
   out_.line(fmt::format("const Index kept = (Index)(hd::block() / {});", cluster));
@@ -177,6 +181,15 @@ void CudaTileEmitter::hold(const LoadTile& load) {
   });
   held_.insert(load.tile);
   is_copying_ = true;
+}
+
+std::set<TileId> CudaTileEmitter::heldTilesOf(const Body& body) const {
+  std::set<TileId> found;
+  for (const Node& node : body.nodes) {
+    const bool reads = node.kind == Node::Kind::Load && held_.contains(TileId(node.index));
+    if (reads) found.insert(TileId(node.index));
+  }
+  return found;
 }
 
 LeafText CudaTileEmitter::leaves() const {

@@ -12,8 +12,8 @@ namespace heddle::codegen {
 //
 // Bundles serve kernels that pass over each row several times (in several *sweeps*), such as a
 // softmax of [64, 3000, 333] along axis 1. The elements of one row are then far apart in memory,
-// but neighbouring rows are neighbours in memory. A block (Cuda) or a thread (Cpp) holds all
-// elements of a few neighbouring rows, and reads them once.
+// but neighbouring rows are neighbours in memory. A block or a cluster of blocks (Cuda) or a thread
+// (Cpp) holds all elements of a few neighbouring rows, and reads them once.
 
 // Returns the best layout of bundles. Returns nullopt if no bundle fits, or if another kernel is
 // faster:
@@ -21,8 +21,8 @@ namespace heddle::codegen {
 //   only one sweep.
 // - The kernel also adds elements to columns (hasColumns()).
 // - Neighbouring rows are not neighbours in memory.
-// - The rows are so long that even the narrowest useful bundle does not fit (Cuda: in registers or
-//   shared memory; Cpp: in the L2 cache).
+// - The rows are so long that even the narrowest useful bundle does not fit (Cuda: in the registers
+//   or shared memory of a block or cluster; Cpp: in the L2 cache).
 // - Cuda: there are many elements, fewer than 32 bytes of neighbouring rows lie together in memory,
 //   and the rows are so short that a block of 128 threads would have threads without elements.
 // - There are many elements, but few bundles (Cpp) or blocks (Cuda), so that processors would be

@@ -23,11 +23,17 @@ constexpr int64_t kMostItems = 1 << 30;
 constexpr int64_t kShortestRowBytes = 256 << 10;
 // Smaller inputs stay in the L2 cache, even if blocks do not share rows.
 constexpr int64_t kFewestBytes = 16 << 20;
-// Half of the L2 cache of an H100. The other half is for outputs.
-constexpr double kMostBytesBetween = 25e6;
-// The largest single row. On an H200, softmax of one row of bf16 took 0.86 times as long as one
-// launch per sweep for 47 MB, 0.92 times for 67 MB, and 1.04 times for 116 MB.
+// A bit more than half of the L2 cache of an H100. The rest is for outputs. On an H200, log_softmax
+// of 16 rows of 10 MB, with 27e6 bytes between the sweeps, took 0.64 times as long as one launch
+// per sweep.
+constexpr double kMostBytesBetween = 28e6;
+// The shortest and the longest single row. On an H200, softmax of one row of bf16 took 1.0 to 1.1
+// times as long as one launch per sweep for 24 to 34 MB, 0.86 times for 47 MB, 0.92 to 1.0 times
+// for 67 MB, and 1.04 times for 116 MB. One row of f32 took 0.96 to 1.13 times as long for 32 to 80
+// MB, so only elements of kSingleRowBytes are divided.
+constexpr int64_t kShortestSingleRow = 40 << 20;
 constexpr int64_t kLongestSingleRow = 80 << 20;
+constexpr int64_t kSingleRowBytes = 2;
 // All rows read some inputs, such as weights. If a thread loads this many times the bytes of its
 // own row, these inputs fill the L2 cache.
 constexpr int64_t kManyLoads = 3;
@@ -73,7 +79,10 @@ std::optional<RowCandidate> divideRows(const RowCandidate& looped, const Space& 
   RowLayout& layout = divided.layout;
   layout.threads = std::min(layout.threads, kDividedThreads);
   layout.divided.sweeps = demands.sweeps.exchanges + 1;
-  layout.divided.streams = choice == nullptr || choice->find("streams").value_or(1) != 0;
+  const auto flag = [choice](const char* name, bool otherwise) {
+    return choice == nullptr ? otherwise : choice->find(name).value_or(otherwise) != 0;
+  };
+  layout.divided.streams = flag("streams", true);
   layout.divided.accumulators = static_cast<int32_t>(demands.expensive.accumulators);
   // A thread loads vectors of all inputs before it waits. Three or more sweeps need more registers
   // for addresses and results, so the thread then loads half as many bytes.
@@ -87,6 +96,9 @@ std::optional<RowCandidate> divideRows(const RowCandidate& looped, const Space& 
   const int64_t vectors = reducedItems(rowSchedule(layout, rows, Target::Cuda), rows);
   const int64_t step = int64_t{layout.threads} * layout.registers;
   const bool is_long = vectors * vector_bytes >= kLongRowBytes;
+  // On an H200, softmax of f32[128, 1048576] then took 0.97 times as long. Shorter rows, and a
+  // single row, took 0.99 to 1.03 times as long.
+  layout.divided.reversed = flag("reversed", rows.keptCount() > 1);
   const int64_t item = (is_long ? kLongItemBytes : kItemBytes) / vector_bytes;
   // Few rows have smaller items, so that all blocks have work.
   const int64_t fewest = ceilDiv(dividedBlocks(layout.threads), rows.keptCount());
@@ -112,8 +124,8 @@ bool paysToDivide(const RowCandidate& divided, const Space& rows) {
   const int64_t row_bytes = rows.reducedCount() * inputBytes(rows);
   if (loadedBytes(rows) >= kManyLoads * inputBytes(rows)) return false;
   if (rows.keptCount() == 1) {
-    return divided.layout.divided.sweeps == 2 && row_bytes >= kFewestBytes &&
-           row_bytes <= kLongestSingleRow;
+    return divided.layout.divided.sweeps == 2 && inputBytes(rows) <= kSingleRowBytes &&
+           row_bytes >= kShortestSingleRow && row_bytes <= kLongestSingleRow;
   }
   return row_bytes >= kShortestRowBytes && row_bytes * rows.keptCount() >= kFewestBytes &&
          bytesBetweenSweeps(divided.layout, rows) <= kMostBytesBetween;
@@ -124,7 +136,8 @@ KernelChoice dividedChoice(const RowLayout& layout) {
           {{"vector", layout.vector},
            {"threads", layout.threads},
            {"parts", layout.divided.parts},
-           {"streams", layout.divided.streams ? 1 : 0}}};
+           {"streams", layout.divided.streams ? 1 : 0},
+           {"reversed", layout.divided.reversed ? 1 : 0}}};
 }
 
 namespace {
@@ -140,15 +153,18 @@ namespace {
 int64_t clusterFor(const Space& rows, Target target, const RowDemands& demands) {
   constexpr int64_t kMostAloneBytes = 96 << 10;
   constexpr int64_t kMostSharedBytes = 64 << 10;
-  constexpr int64_t kMostBlocks = 8;
   const bool suits = target == Target::Cuda && rows.clusters && !hasColumns(rows) &&
-                     demands.loaded && demands.expensive.joined_sweeps;
+                     isContiguousAlongRow(rows) && demands.loaded &&
+                     demands.expensive.joined_sweeps;
   if (!suits) return 1;
   const int64_t bytes = rows.reducedCount() * demands.loaded->loaded_bytes;
   if (bytes <= kMostAloneBytes) return 1;
   int64_t blocks = 2;
-  while (blocks < kMostBlocks && bytes > blocks * kMostSharedBytes) blocks *= 2;
-  return rows.keptCount() * blocks >= row_limits::kMultiprocessors ? blocks : 1;
+  while (blocks < row_limits::kMostBlocksOfCluster && bytes > blocks * kMostSharedBytes)
+    blocks *= 2;
+  // With 128 blocks, an rms_norm took 0.61 times as long as in one launch per sweep.
+  constexpr int64_t kFewestBlocks = 96;
+  return rows.keptCount() * blocks >= kFewestBlocks ? blocks : 1;
 }
 
 // Returns the candidate in which blocks share rows, or nullopt if there is none. `choice` is
@@ -173,6 +189,10 @@ std::optional<RowCandidate> chooseRows(const Space& rows, Target target, const R
     if (auto divided = dividedCandidate(rows, target, demands, choice)) return divided;
   }
   if (isFamily(choice, "rows")) return chooseWholeRows(rows, target, demands, choice);
+  // Kernels of the family "loops" load vectors of neighbouring rows of one element each. On an
+  // H200, a norm of such rows then took 0.87 times as long.
+  const bool is_one_sweep = demands.expensive.several_sweeps && !demands.expensive.joined_sweeps;
+  if (target == Target::Cuda && rows.reducedCount() == 1 && is_one_sweep) return std::nullopt;
   if (const int64_t blocks = clusterFor(rows, target, demands); blocks > 1) {
     const KernelChoice cluster{"rows", {{"cluster", blocks}}};
     const std::optional<RowCandidate> shared = chooseWholeRows(rows, target, demands, &cluster);

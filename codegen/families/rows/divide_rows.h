@@ -14,8 +14,8 @@ namespace heddle::codegen {
 
 // Returns the divided form of `looped`, a candidate whose blocks process one row each and read it
 // once per sweep. The result has vectors of the same length, and at most as many threads per block.
-// `choice` is nullptr or has the family "divided". If the choice names `parts` or `streams`, its
-// value replaces the computed one. Returns nullopt in these cases:
+// `choice` is nullptr or has the family "divided". If the choice names `parts`, `streams` or
+// `reversed`, its value replaces the computed one. Returns nullopt in these cases:
 // - The segment needs only one sweep. Joint reductions (codegen/plan/joint.h) count as one sweep.
 // - The kernel adds elements to columns (hasColumns()), or no input differs both between rows and
 //   along the row.
@@ -33,8 +33,9 @@ KernelChoice dividedChoice(const RowLayout& layout);
 // per sweep. Conditions:
 // - The inputs that all rows share have less than twice the bytes of the other inputs of a row.
 // - If there are several rows: each has at least 256 KiB of inputs, and all together have at least
-//   16 MiB. bytesBetweenSweeps() is at most half of the L2 cache of an H100.
-// - If there is one row: it has 16 to 80 MiB of inputs, and two sweeps.
+//   16 MiB. bytesBetweenSweeps() is at most about half of the L2 cache of an H100.
+// - If there is one row: it has 40 to 80 MiB of inputs of at most 2 bytes per element, and two
+//   sweeps.
 bool paysToDivide(const RowCandidate& divided, const Space& rows);
 
 // Returns the bytes of inputs that lie between the part that the first sweep processes and the part

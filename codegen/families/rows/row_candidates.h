@@ -77,6 +77,7 @@ struct RowDemands {
 // - There are few rows, so that processors would be idle. Cuda: few rows matter only if neither a
 //   block nor a cluster holds a row and divided rows do not pay (paysToDivide() in
 //   codegen/families/rows/divide_rows.h), or if the kernel adds elements to columns.
+// - Cuda: a row has one element, and one launch of the family "loops" can compute the segment.
 // - The elements of a row are not neighbours in memory, and chooseBundles()
 //   (codegen/families/rows/bundles.h) returns nullopt.
 // - The kernel adds elements to columns. Cuda: a block cannot hold a row, or there are many
@@ -119,6 +120,10 @@ inline bool mayPlanSquares(const KernelChoice* choice) { return !isFamily(choice
 
 // Returns whether the kernel also adds elements to columns (SpaceTensor::column).
 bool hasColumns(const Space& space);
+
+// Returns whether neighbours along the innermost axis of a row are neighbours in memory. A tensor
+// that is broadcast along this axis (stride 0) also counts as contiguous.
+bool isContiguousAlongRow(const Space& space);
 
 // Returns the space with at least one reduced axis, because rows lie along the reduced axes. If
 // `space` has none, the innermost kept axis becomes a reduced axis.

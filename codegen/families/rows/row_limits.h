@@ -23,6 +23,8 @@ inline constexpr int64_t kMostThreads = 1024;  // the largest number of threads 
 // The largest number of threads of a block for a row in shared memory. Also the largest number for
 // a row that is read in a loop, unless a choice names another one.
 inline constexpr int64_t kLoopThreads = 512;
+// The largest number of blocks of a cluster. Every GPU with clusters supports it.
+inline constexpr int64_t kMostBlocksOfCluster = 8;
 inline constexpr int64_t kShortestBlock = 128;  // threads that a block should have at least
 // A kernel with at most this many elements is so short that idle processors do not matter.
 inline constexpr int64_t kShortWork = 1 << 18;

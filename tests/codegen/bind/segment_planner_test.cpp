@@ -237,7 +237,7 @@ TEST(SegmentPlanner, NewExtentsOfDividedRowsNeedNoText) {
   std::vector<StageLayout> layouts;
   const KernelPlan plan =
       planKernel(segment, first, first, Target::Cuda, {}, {}, nullptr, &layouts);
-  EXPECT_EQ(plan.candidate, "divided vector=4 threads=512 parts=32 streams=1");
+  EXPECT_EQ(plan.candidate, "divided vector=4 threads=512 parts=32 streams=1 reversed=1");
   planner.add({first, first, {}, {}}, plan, std::move(layouts));
   for (const auto& [rows, elements] : {std::pair<int64_t, int64_t>{300, 400000}, {64, 700004}}) {
     const std::vector<TensorDesc> second{denseDesc(DType::F32, {rows, elements})};

@@ -79,10 +79,11 @@ TEST(PlanKernel, EveryCudaKernelFirstWaitsForEarlierWork) {
   const TensorDesc x = desc({4096, 1024});
   TensorDesc transposed = x;
   transposed.strides = {1, 4096};
-  expectWaits("%y = neg(%x) return %y", {x}, {x}, 1);                         // loops
-  expectWaits("%y = neg(%x) return %y", {x}, {transposed}, 1);                // squares
-  expectWaits("%y = softmax(%x, axis=1) return %y", {x}, {x}, 1);             // rows
-  expectWaits("%y = softmax(%x, axis=0) return %y", {x}, {x}, 1);             // bundles
+  expectWaits("%y = neg(%x) return %y", {x}, {x}, 1);              // loops
+  expectWaits("%y = neg(%x) return %y", {x}, {transposed}, 1);     // squares
+  expectWaits("%y = softmax(%x, axis=1) return %y", {x}, {x}, 1);  // rows
+  const TensorDesc wide = desc({512, 8192});
+  expectWaits("%y = softmax(%x, axis=0) return %y", {wide}, {wide}, 1);       // bundles
   expectWaits("%y = sum(%x, axes=[0]) return %y", {x}, {desc({1024})}, 1);    // loops, divided
   expectWaits("%r = sum(%x, axes=[1]) %c = sum(%x, axes=[0]) return %r, %c",  // columns
               {x}, {desc({4096}), desc({1024})}, 2);

@@ -257,7 +257,7 @@ struct SentValue {
   int bytes;
   unsigned char value[32];
 };
-constexpr int kMostSent = 4096;
+constexpr int kMostSent = 16384;
 inline SentValue sentValues[kMostSent];
 }  // namespace hd
 extern "C" {

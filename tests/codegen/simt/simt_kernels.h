@@ -256,8 +256,8 @@ class SimtKernels {
     text << std::ifstream(std::string(root == nullptr ? "." : root) +
                           "/tests/codegen/simt/simt_device.h")
                 .rdbuf();
-    text << kRuntimeHeader_cuda_runtime << kRuntimeHeader_cuda_memory << kRuntimeHeader_cuda_math
-         << kRuntimeHeader_cuda_joint;
+    text << kRuntimeHeader_cuda_runtime << kRuntimeHeader_cuda_lanes << kRuntimeHeader_cuda_memory
+         << kRuntimeHeader_cuda_math << kRuntimeHeader_cuda_joint;
     text << "template <class Args> void simtCall(void (*kernel)(Args), const void* args) {\n"
             "  kernel(*(const Args*)args);\n}\n";
     for (size_t i = 0; i < cases_.size(); ++i) {

@@ -1,0 +1,84 @@
+// Tests the forms of 1 + erf(z) and 1 + tanh(z) for results that are rounded to 16 bits
+// (codegen/plan/op_text.h). Runs CUDA kernels on the host and compares them with the C++ library.
+#include "tests/codegen/simt/simt_cases.h"
+
+namespace heddle::codegen::op_text_simt_test {
+namespace {
+
+using testing::Cases;
+
+// Adds a kernel that computes 1 + f(z) for z = -12, -12 + 1/512, ... 12.
+constexpr int64_t kPoints = 24 * 512 + 1;
+double pointAt(int64_t i) { return static_cast<double>(i) / 512 - 12; }
+void addPoints(Cases& cases, const std::string& f, const std::string& dtype) {
+  cases.add(fmt::format(") {{ %i = iota(sizes=[{}], axis=0) %c = cast(%i, dtype=f32) %s = mul(%c, "
+                        "0.001953125) %z = sub(%s, 12.0) %f = {}(%z) %a = add(%f, 1.0) %y = "
+                        "cast(%a, dtype={}) return %y",
+                        kPoints, f, dtype),
+            {}, {});
+}
+
+// Compares a kernel with `wanted`. The error of an element may be 2^-16 more than `rounding`, half
+// the distance between 1 and the next number of the dtype. Numbers below the smallest normal number
+// of bf16 and f32 may be 0.
+void expectNear(Cases& cases, size_t number, double rounding, double (*wanted)(double)) {
+  EXPECT_EQ(cases.run(number, 1, 1e30), "") << cases.name(number);
+  const HostTensor got = testing::valuesOf(cases.output(number));
+  for (int64_t i = 0; i < kPoints; ++i) {
+    const double expected = wanted(pointAt(i));
+    const double smallest = got.dtype == DType::F16 ? 0x1p-25 : 0x1p-126;
+    const double limit = (rounding + 0x1p-16) * expected + smallest;
+    EXPECT_NEAR(toDouble(got.at(i)), expected, limit) << cases.name(number) << pointAt(i);
+  }
+}
+
+double onePlusErf(double z) { return std::erfc(-z); }
+double onePlusTanh(double z) { return 2 / (1 + std::exp(-2 * z)); }
+
+TEST(OpTextSimt, SumsThatCancelAreAccurate) {
+  Cases cases;
+  addPoints(cases, "erf", "bf16");
+  addPoints(cases, "erf", "f16");
+  addPoints(cases, "tanh", "bf16");
+  addPoints(cases, "tanh", "f16");
+  cases.compile();
+  expectNear(cases, 0, 0x1p-8, onePlusErf);
+  expectNear(cases, 1, 0x1p-11, onePlusErf);
+  expectNear(cases, 2, 0x1p-8, onePlusTanh);
+  expectNear(cases, 3, 0x1p-11, onePlusTanh);
+}
+
+// Returns the text of a kernel that computes the body from %x and stores %y.
+std::string textOf(const std::string& body, const std::string& dtype = "bf16") {
+  Cases cases;
+  cases.add(fmt::format("%x: {}[n]) {{ {} return %y", dtype, body), {{{64}}}, {{"n", 64}});
+  return cases.text(0);
+}
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(OpTextSimt, GeluOfANarrowTypeHasAFasterForm) {
+  const std::string erf = textOf("%y = gelu(%x)");
+  EXPECT_TRUE(has(erf, "hd::nearErfc(")) << erf;
+  EXPECT_FALSE(has(erf, "hd::erf(")) << erf;
+  const std::string tanh = textOf("%y = gelu(%x, approximate=tanh)");
+  EXPECT_TRUE(has(tanh, "hd::nearExp(")) << tanh;
+  EXPECT_FALSE(has(tanh, "hd::tanh(")) << tanh;
+}
+
+// The result is f32, or it has a small relative error only with an exact sum, or the fusion rounds
+// erf(x) to bf16 before it adds 1.
+TEST(OpTextSimt, OtherSumsKeepTheExactFunction) {
+  EXPECT_TRUE(has(textOf("%y = gelu(%x)", "f32"), "hd::erf("));
+  EXPECT_TRUE(has(textOf("%c = cast(%x, dtype=f32) %e = erf(%c) %a = add(%e, 1.0) %s = sub(%a, "
+                         "%c) %y = cast(%s, dtype=bf16)"),
+                  "hd::erf("));
+  EXPECT_TRUE(has(textOf("%e = erf(%x) %y = add(%e, 1.0)"), "hd::erf("));
+  EXPECT_TRUE(has(textOf("%c = cast(%x, dtype=f32) %e = erf(%c) %a = add(%e, 2.0) %y = cast(%a, "
+                         "dtype=bf16)"),
+                  "hd::erf("));
+}
+
+}  // namespace
+}  // namespace heddle::codegen::op_text_simt_test
