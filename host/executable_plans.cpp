@@ -1,4 +1,6 @@
 // The members of Executable::Impl that find and create plans.
+#include <fmt/format.h>
+
 #include <cstdio>
 #include <limits>
 #include <mutex>

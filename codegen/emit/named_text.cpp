@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "codegen/plan/body.h"
+#include "ir/base/check.h"
 
 namespace heddle::codegen {
 namespace {

@@ -1,5 +1,6 @@
 #include "codegen/plan/op_text.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "ir/base/check.h"
@@ -38,8 +39,18 @@ struct OnePlus {
 constexpr OnePlus kOnePlus[] = {{"erf", "hd::nearErfc(-{0})"},
                                 {"tanh", "hd::overOnePlus(2, hd::nearExp(-2 * {0}))"}};
 
+// Returns whether the sum of f(z) and 1 is the only use of the value f(z).
+bool isOnlyForSum(const Fusion& segment, ValueId id) {
+  const std::vector<ValueId>& outputs = segment.outputs();
+  int64_t readers = std::count(outputs.begin(), outputs.end(), id);
+  for (const Expression& expr : segment.exprs()) {
+    readers += std::count(expr.inputs.begin(), expr.inputs.end(), id);
+  }
+  return readers == 1;
+}
+
 // Returns the text of f(z) + 1 for a function f of kOnePlus that is computed in f32, or nullopt for
-// another expression.
+// another expression. If something else needs f(z), the sum is faster than the text.
 std::optional<OpText> onePlusText(const Fusion& segment, const Expression& expr,
                                   const std::function<bool(ValueId)>& is_given) {
   if (expr.op->name != "add") return std::nullopt;
@@ -53,7 +64,8 @@ std::optional<OpText> onePlusText(const Fusion& segment, const Expression& expr,
     const bool is_single = segment.tensor(sum).dtype == DType::F32;
     if (toDouble(constantValue(*one)) != 1 || !is_single) continue;
     for (const OnePlus& each : kOnePlus) {
-      if (function.op->name == each.op) return OpText{each.text, {function.inputs[0]}};
+      if (function.op->name != each.op || !isOnlyForSum(segment, sum)) continue;
+      return OpText{each.text, {function.inputs[0]}};
     }
   }
   return std::nullopt;

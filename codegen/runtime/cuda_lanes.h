@@ -39,10 +39,9 @@ union Pack {
   __device__ Pack() {}
 };
 
-// The elements of a vector in registers. Two 16-bit floats share a register, and one instruction
-// yields the float of either of them.
+// The elements of a vector, each in its own register.
 template <int kLanes, class T>
-struct Lanes {
+struct SingleLanes {
   T lane[kLanes];
   __device__ T operator[](int i) const { return lane[i]; }
   __device__ void set(int i, T x) { lane[i] = x; }
@@ -51,6 +50,10 @@ struct Lanes {
     for (int i = 0; i < kLanes; ++i) lane[i] = from.lane[i];
   }
 };
+// The elements of a vector in registers. Two 16-bit floats share a register, and one instruction
+// yields the float of either of them.
+template <int kLanes, class T>
+struct Lanes : SingleLanes<kLanes, T> {};
 // The bits of a bf16 in the upper half, and 0 in the lower half.
 struct UpperHalf {
   unsigned bits;

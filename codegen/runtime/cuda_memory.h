@@ -56,8 +56,9 @@ __device__ inline void storePairs(T* to, const Pack<kLanes, T>& from) {
   to[kLanes - 1] = from.lane[kLanes - 1];
 }
 
-template <int kLanes, bool kStreams = false, class T>
-__device__ inline void load(Lanes<kLanes, T>& to, const T* from, bool whole, int count) {
+// `To` is Lanes or SingleLanes.
+template <int kLanes, bool kStreams = false, class To, class T>
+__device__ inline void load(To& to, const T* from, bool whole, int count) {
   typedef Pack<kLanes, T> P;
   if (whole && count >= kLanes) {
     P pack;
@@ -123,9 +124,8 @@ __device__ inline void storeRounded(T* to, const float (&from)[kLanes], bool who
 }
 
 // Functions with Part in their names access elements `first` to `end` - 1 of kLanes elements.
-template <int kLanes, bool kStreams = false, class T>
-__device__ inline void loadPart(Lanes<kLanes, T>& to, const T* from, bool whole, int first,
-                                int end) {
+template <int kLanes, bool kStreams = false, class To, class T>
+__device__ inline void loadPart(To& to, const T* from, bool whole, int first, int end) {
   if constexpr (kHasPairs<kLanes, T>) {
     if (!whole && first <= 0 && end >= kLanes) {
       Pack<kLanes, T> pack;

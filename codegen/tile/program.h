@@ -144,9 +144,10 @@ struct RowLayout {
   int32_t registers = 1;  // vectors of a tile that one thread holds
   int32_t threads = 1;    // threads that share a row; a power of two
   int32_t rows = 1;       // rows of a block; rows * threads is a multiple of 32
-  // Cuda: if above 1, a cluster of this many blocks shares each row. The blocks run at the same
-  // time, and exchange states through their shared memory. `rows` is then 1, and each block has
-  // threads / cluster of the threads. Needs compute capability 9.0.
+  // Cuda: if above 1, a cluster of this many blocks shares each row or bundle. The blocks run at
+  // the same time, and exchange states through their shared memory. Without `bundled`, `rows` is
+  // then 1. Each block has threads / cluster of the threads of a row or bundle. Needs compute
+  // capability 9.0.
   int32_t cluster = 1;
   bool exact = false;  // every vector is complete
   // Cuda: rows begin at addresses that are not aligned for vectors. Vector 0 of a row then begins

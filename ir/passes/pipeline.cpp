@@ -11,7 +11,6 @@
 #include "ir/passes/drop_shardings.h"
 #include "ir/passes/fuse_epilogue.h"
 #include "ir/passes/gather_one_hots.h"
-#include "ir/passes/materialize_views.h"
 #include "ir/passes/merge_scalars.h"
 #include "ir/passes/note_stream_splits.h"
 #include "ir/passes/orders/follow_orders.h"
@@ -24,8 +23,11 @@
 #include "ir/passes/sharding/reused_inputs.h"
 #include "ir/passes/sharding/split_linear.h"
 #include "ir/passes/shift_pads.h"
-#include "ir/passes/split_axes.h"
 #include "ir/passes/take_generated.h"
+#include "ir/passes/views/materialize_views.h"
+#include "ir/passes/views/move_permutes.h"
+#include "ir/passes/views/move_slices.h"
+#include "ir/passes/views/split_axes.h"
 #include "ir/text/fusion_text.h"
 
 namespace heddle {
@@ -58,6 +60,8 @@ Fusion epilogues(Fusion fusion, int64_t) { return fuseEpilogue(std::move(fusion)
 Fusion oneHots(Fusion fusion, int64_t) { return gatherOneHots(std::move(fusion)); }
 Fusion taken(Fusion fusion, int64_t) { return takeGenerated(std::move(fusion)); }
 Fusion scalars(Fusion fusion, int64_t) { return mergeScalars(fusion); }
+Fusion permutes(Fusion fusion, int64_t) { return movePermutes(std::move(fusion)); }
+Fusion slices(Fusion fusion, int64_t) { return moveSlices(std::move(fusion)); }
 Fusion axes(Fusion fusion, int64_t) { return splitAxes(std::move(fusion)); }
 Fusion orders(Fusion fusion, int64_t) { return followOrders(fusion); }
 Fusion infer(Fusion fusion, int64_t) { return inferOrders(fusion); }
@@ -117,6 +121,12 @@ constexpr Pass kPasses[] = {
     // that differ only in equal scalars become equal, and code generation computes equal
     // expressions once.
     {"mergeScalars", scalars},
+    // After the passes that choose shardings, because it moves no value that has a sharding. Before
+    // splitAxes, which then finds fewer permutes between reshapes and the kernels around them.
+    {"movePermutes", permutes},
+    // After movePermutes: a permute between a slice and the kernel before it would keep the slice
+    // where it is.
+    {"moveSlices", slices},
     // After fuseEpilogue, which fuses an activation only if it has the shape of its matrix product.
     // Before followOrders, because splitAxes skips values that have a memory order.
     {"splitAxes", axes},

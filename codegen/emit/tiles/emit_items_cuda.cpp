@@ -77,8 +77,12 @@ class CudaItemEmitter {
       if (a.lane == LaneStride::Zero) {
         out_.line(fmt::format("{} {}{}[{}][1];", storedType(a.dtype), prefix, load.tensor, unroll));
       } else {
-        out_.line(fmt::format("hd::Lanes<{}, {}> {}{}[{}];", s_.lanes, storedType(a.dtype), prefix,
-                              load.tensor, unroll));
+        // A reduction loads the elements of an unaligned vector one by one. On an H200, reductions
+        // of 16-bit elements took 0.73 to 0.98 times as long if no two elements share a register.
+        const bool is_split =
+            s_.kind != ScheduleKind::Pointwise && a.lane == LaneStride::One && !a.aligned_items;
+        out_.line(fmt::format("hd::{}Lanes<{}, {}> {}{}[{}];", is_split ? "Single" : "", s_.lanes,
+                              storedType(a.dtype), prefix, load.tensor, unroll));
       }
     }
   }

@@ -162,8 +162,8 @@ int64_t clusterFor(const Space& rows, Target target, const RowDemands& demands) 
   int64_t blocks = 2;
   while (blocks < row_limits::kMostBlocksOfCluster && bytes > blocks * kMostSharedBytes)
     blocks *= 2;
-  // With 128 blocks, an rms_norm took 0.61 times as long as in one launch per sweep.
-  constexpr int64_t kFewestBlocks = 96;
+  // With 128 blocks, an rms_norm took 0.61 times as long as in one launch per sweep (H200).
+  constexpr int64_t kFewestBlocks = 128;
   return rows.keptCount() * blocks >= kFewestBlocks ? blocks : 1;
 }
 

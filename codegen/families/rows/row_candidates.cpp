@@ -162,16 +162,17 @@ int64_t clusterOf(const KernelChoice* choice, int64_t vectors, const RowDemand& 
   return cluster;
 }
 
-// Returns how many threads should at least read neighbouring vectors of a row, if there are enough
-// rows for all threads of the GPU. kFewestThreads vectors of one element may have less than a
-// sector. If rows have several sectors, more threads then read complete sectors. On an H200,
-// log_softmax of rows of 41 f32 elements took 0.48 times as long with 8 threads as with 4.
+// Returns how many threads should at least share a row. If there are not enough rows for all
+// threads of the GPU, this is a warp. Otherwise, kFewestThreads vectors of one element may have
+// less than a sector. If rows have several sectors, more threads then read complete sectors. On an
+// H200, log_softmax of rows of 41 f32 elements took 0.48 times as long with 8 threads as with 4.
 int64_t fewestThreads(const Space& space, const RowDemand& demand, int64_t vector) {
   constexpr int64_t kSectorBytes = 32;
-  if (!demand.several_sweeps) return 2 * kFewestThreads;
+  const int64_t fewest = demand.several_sweeps ? kFewestThreads : 2 * kFewestThreads;
+  if (space.keptCount() * fewest < kManyThreads) return kWarp;
   const int64_t bytes = widestOf(space);
   const bool is_short = space.extents.back() * bytes <= 2 * kSectorBytes;
-  return is_short ? kFewestThreads : std::max(kFewestThreads, kSectorBytes / (vector * bytes));
+  return is_short ? fewest : std::max(fewest, kSectorBytes / (vector * bytes));
 }
 
 // Chooses vectors first, then threads per row, then vectors per thread, then rows per block. Each
@@ -195,10 +196,8 @@ std::optional<RowCandidate> cudaCandidate(const Space& space, const RowDemand& d
       std::min(hasColumns(space) ? fitting(kWantedColumnBytes, demand.live_bytes)
                                  : std::max(fitting(kBytesInFlight, loaded_bytes), kFewestVectors),
                most);
-  // If few threads share a row, they combine their accumulators in less time. If there are not
-  // enough rows for all threads of the GPU, a warp per row is better.
-  const int64_t fewest = fewestThreads(space, demand, vector);
-  const int64_t least = space.keptCount() * fewest >= kManyThreads ? fewest : 32;
+  // If few threads share a row, they combine their accumulators in less time.
+  const int64_t least = fewestThreads(space, demand, vector);
   // If a block has several rows, the threads of each row store separate sums of the columns. Blocks
   // with one row therefore store the fewest sums.
   const int64_t shortest = hasColumns(space) ? kShortestBlock : least;

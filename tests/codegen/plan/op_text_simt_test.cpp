@@ -68,7 +68,7 @@ TEST(OpTextSimt, GeluOfANarrowTypeHasAFasterForm) {
 }
 
 // The result is f32, or it has a small relative error only with an exact sum, or the fusion rounds
-// erf(x) to bf16 before it adds 1.
+// erf(x) to bf16 before it adds 1, or adds another number, or needs erf(x) twice.
 TEST(OpTextSimt, OtherSumsKeepTheExactFunction) {
   EXPECT_TRUE(has(textOf("%y = gelu(%x)", "f32"), "hd::erf("));
   EXPECT_TRUE(has(textOf("%c = cast(%x, dtype=f32) %e = erf(%c) %a = add(%e, 1.0) %s = sub(%a, "
@@ -78,6 +78,11 @@ TEST(OpTextSimt, OtherSumsKeepTheExactFunction) {
   EXPECT_TRUE(has(textOf("%c = cast(%x, dtype=f32) %e = erf(%c) %a = add(%e, 2.0) %y = cast(%a, "
                          "dtype=bf16)"),
                   "hd::erf("));
+  const std::string twice = textOf(
+      "%c = cast(%x, dtype=f32) %e = erf(%c) %a = add(%e, 1.0) %m = mul(%e, %c) %p = "
+      "mul(%a, %m) %y = cast(%p, dtype=bf16)");
+  EXPECT_TRUE(has(twice, "hd::erf(")) << twice;
+  EXPECT_FALSE(has(twice, "hd::nearErfc(")) << twice;
 }
 
 }  // namespace

@@ -27,14 +27,15 @@ class CallingDevice : public testing::FaultyDevice {
 constexpr int kChain = 6;
 
 // Returns a fusion with an attention, two kernels beside it, and kChain kernels over %x. A flip
-// reads other elements than it writes, so each flip begins a kernel.
+// reads other elements than it writes, so each flip begins a kernel. (Without the pad, heddle would
+// flip %x instead of %e0.)
 Fusion fusionOn(int ranks) {
   std::string text = fmt::format("heddle 1\n{}", ranks > 1 ? "mesh @m = [x=2]\n" : "");
   const char* shard = ranks > 1 ? " shard(@m, 0: x)" : "";
   text += fmt::format(
       "fusion f(%a: bf16[h, t, e]{0}, %k: bf16[h, s, e]{0}, %v: bf16[h, s, e]{0}, %x: f32[n]) {{\n"
       "  %q = mul(%a, 0.5)\n  %y = scaled_dot_product_attention(%q, %k, %v)\n"
-      "  %z = add(%y, 1.0)\n  %e0 = neg(%x)\n",
+      "  %z = add(%y, 1.0)\n  %p = pad(%x, lows=[0], highs=[0])\n  %e0 = neg(%p)\n",
       shard);
   for (int i = 1; i < kChain; ++i) {
     text += fmt::format("  %f{0} = flip(%e{1}, axes=[0])\n  %e{0} = add(%f{0}, {0}.0)\n", i, i - 1);

@@ -21,9 +21,11 @@ namespace {
 constexpr int kSegments = 40;
 
 // Returns a fusion of 39 segments over %x and one segment over %w. A flip reads other elements than
-// it writes, so each flip begins a segment.
+// it writes, so each flip begins a segment. (Without the pad, heddle would flip %x instead of %e0.)
 Fusion chain() {
-  std::string text = "heddle 1\nfusion f(%x: f32[n], %w: f32[m, k]) {\n  %e0 = neg(%x)\n";
+  std::string text =
+      "heddle 1\nfusion f(%x: f32[n], %w: f32[m, k]) {\n  %p = pad(%x, lows=[0], "
+      "highs=[0])\n  %e0 = neg(%p)\n";
   for (int i = 1; i + 1 < kSegments; ++i) {
     text += fmt::format("  %f{0} = flip(%e{1}, axes=[0])\n  %e{0} = add(%f{0}, {0}.0)\n", i, i - 1);
   }

@@ -1,4 +1,4 @@
-#include "ir/passes/materialize_views.h"
+#include "ir/passes/views/materialize_views.h"
 
 #include <map>
 #include <optional>

@@ -1,4 +1,4 @@
-#include "ir/passes/split_axes.h"
+#include "ir/passes/views/split_axes.h"
 
 #include <algorithm>
 #include <numeric>
