@@ -78,6 +78,7 @@ constexpr ClusterShape kClusterShapes[] = {{kWideBytes, 1, kMostThreads},
 
 class CudaBundles {
  public:
+  // `loads_pairs`: vectors of four 16-bit elements may begin at any address (hd::loadPairs()).
   CudaBundles(const Space& space, const BundleElements& elements, const RowDemands& demands,
               const KernelChoice* choice, int64_t cluster, bool loads_pairs)
       : space_(space),
@@ -308,8 +309,7 @@ std::optional<RowCandidate> inOneBlock(const Space& rows, const BundleElements& 
   return found;
 }
 
-// Returns the first layout that suits clusters of `fewest` to `most` blocks. `choice` must not be
-// nullptr.
+// Returns the first layout that suits clusters of `fewest` to `most` blocks.
 std::optional<RowCandidate> inClusters(const Space& rows, const BundleElements& elements,
                                        const RowDemands& demands, const KernelChoice& choice,
                                        int64_t fewest, int64_t most) {

@@ -13,7 +13,7 @@ namespace heddle {
 inline constexpr size_t kMostMoved = 256;
 
 // Returns whether a kernel computes an expression of this kind, and movePermutes may change the
-// order of its axes.
+// order of its axes. The passes move a permute, slice or flip only if such an expression reads it.
 inline bool isKernelOp(OpKind kind) {
   return kind == OpKind::Pointwise || kind == OpKind::Reduction || kind == OpKind::Broadcast ||
          kind == OpKind::Expand || kind == OpKind::Full;

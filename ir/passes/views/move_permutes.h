@@ -24,11 +24,9 @@ namespace heddle {
 //
 // The pass moves a permute if all of this is true. The *moved values* are the operand of the
 // permute and all values that a kernel computes for it, back to values in memory.
-// - A pointwise op, reduction, broadcast, expand or full of a kernel reads the result of the
-// permute.
-// - Each moved value is the result of a pointwise op, a reduction, a broadcast, an expand that
-// keeps
-//   the number of axes, a full, or another permute of a moved value. There are at most 256.
+// - A pointwise op, reduction, broadcast or expand reads the result of the permute.
+// - Each moved value is the result of a pointwise op, a reduction, a broadcast, a full, an expand
+//   that keeps the number of axes, or a permute of a moved value. There are at most 256.
 // - Each other value that the ops of the moved values read is in memory: an input, or the result of
 //   a matrix product, a view and so on.
 // - No other expression reads a moved value, except for its size, and no moved value is an output.

@@ -24,9 +24,8 @@ namespace heddle {
 //
 // The pass moves a slice or flip if all of this is true. The *moved values* are its operand and all
 // values that a kernel computes for it, back to values in memory.
-// - A pointwise op, reduction, broadcast, expand or full of a kernel reads the result of the slice
-// or
-//   flip. The bounds of a slice contain no scalar (`%n`).
+// - A pointwise op, reduction, broadcast or expand reads the result. The bounds of a slice contain
+//   no scalar (`%n`).
 // - Each moved value is the result of a pointwise op. There are at most 256.
 // - Each other value that these ops read is in memory: an input, or the result of a matrix product,
 //   a view and so on.
