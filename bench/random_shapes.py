@@ -10,7 +10,7 @@
   bench/random_shapes.py --check cuda         runs the large fusions on the GPU and compares a sample of the elements
 
 The speed of a fusion is the time of a copy of the same bytes, divided by the time of the fusion. docs/benchmarks.md
-shows the newest file in bench/results/random.
+shows the newest file in bench/results/random with the default seed.
 """
 import argparse
 import concurrent.futures
@@ -33,6 +33,7 @@ RESULTS = BENCH / "results" / "random"
 AT_ONCE = 10  # fusions per process
 LONGEST = 300  # seconds after which a process is stopped
 WORST = 10
+SEED = 1  # the default
 
 
 def run(command: List[str], timeout: int = LONGEST) -> subprocess.CompletedProcess:
@@ -126,8 +127,10 @@ def report(run_: dict) -> str:
 
 
 def random_section() -> str:
-    """Returns the section of docs/benchmarks.md on the newest result, or an empty text if there is no result."""
-    runs = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(RESULTS.glob("*.json"))]
+    """Returns the section of docs/benchmarks.md on the newest result with the default seed, or an empty text if there
+    is no such result."""
+    files = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(RESULTS.glob("*.json"))]
+    runs = [run_ for run_ in files if run_["seed"] == SEED]
     if not runs:
         return ""
     newest = max(runs, key=lambda run_: run_["date"])
@@ -180,7 +183,7 @@ def work(options: argparse.Namespace, folder: pathlib.Path) -> List[dict]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seed", type=int, default=1, help="decides ops, dtypes and sizes")
+    parser.add_argument("--seed", type=int, default=SEED, help="decides ops, dtypes and sizes")
     parser.add_argument("--count", type=int, default=200, help="number of fusions")
     parser.add_argument("--write-only", type=pathlib.Path, metavar="DIR", help="the folder for the files")
     parser.add_argument("--check", choices=["cpu", "cuda"], help="the device whose results are compared")

@@ -60,7 +60,7 @@ Fusion epilogues(Fusion fusion, int64_t) { return fuseEpilogue(std::move(fusion)
 Fusion oneHots(Fusion fusion, int64_t) { return gatherOneHots(std::move(fusion)); }
 Fusion taken(Fusion fusion, int64_t) { return takeGenerated(std::move(fusion)); }
 Fusion scalars(Fusion fusion, int64_t) { return mergeScalars(fusion); }
-Fusion permutes(Fusion fusion, int64_t) { return movePermutes(std::move(fusion)); }
+Fusion permutes(Fusion fusion, int64_t) { return movePermutes(fusion); }
 Fusion slices(Fusion fusion, int64_t) { return moveSlices(std::move(fusion)); }
 Fusion axes(Fusion fusion, int64_t) { return splitAxes(std::move(fusion)); }
 Fusion orders(Fusion fusion, int64_t) { return followOrders(fusion); }

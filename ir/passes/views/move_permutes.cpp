@@ -268,10 +268,10 @@ class PermuteMover {
   // order in which another moved expression reads the same value, if it can. Both then read the
   // same view, and can be one kernel.
   Order memoryOrder(const Expression& expr, const Order& order) const {
+    if (expr.op->kind != OpKind::Reduction) return operandOrder(old_, expr, order);
     for (ExprId reader : readers_[expr.inputs[0]]) {
       const auto found = moved_.find(reader);
-      if (expr.op->kind != OpKind::Reduction || found == moved_.end()) continue;
-      if (old_.expr(reader).op->kind == OpKind::Reduction) continue;
+      if (found == moved_.end() || old_.expr(reader).op->kind == OpKind::Reduction) continue;
       const Order other = operandOrder(old_, old_.expr(reader), found->second);
       if (other.size() == old_.tensor(expr.inputs[0]).rank() &&
           suitsOperand(old_, expr, order, other)) {
@@ -303,6 +303,6 @@ class PermuteMover {
 
 }  // namespace
 
-Fusion movePermutes(Fusion fusion) { return PermuteMover(fusion).run(); }
+Fusion movePermutes(const Fusion& fusion) { return PermuteMover(fusion).run(); }
 
 }  // namespace heddle

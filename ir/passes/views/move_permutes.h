@@ -33,6 +33,6 @@ namespace heddle {
 //   All expressions that read a moved value need the same order of its axes.
 // - No moved value has a sharding, or a memory order that is required or needed. The same holds for
 //   the result of the permute.
-Fusion movePermutes(Fusion fusion);
+Fusion movePermutes(const Fusion& fusion);
 
 }  // namespace heddle
