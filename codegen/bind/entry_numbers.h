@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "codegen/families/rows/row_candidates.h"
-#include "codegen/plan/argument_value.h"
+#include "codegen/frame/argument_value.h"
 #include "codegen/plan/schedule.h"
 #include "codegen/plan/space.h"
 
@@ -14,7 +14,7 @@ namespace heddle::codegen {
 
 // The numbers of one *entry* for one set of shapes. An entry is an entry point of a kernel, one
 // part of a shared launch, or one half of a CUDA reduction in ranges (StageLayout in
-// codegen/plan/argument_value.h).
+// codegen/frame/argument_value.h).
 struct EntryNumbers {
   Space space;
   Schedule schedule;

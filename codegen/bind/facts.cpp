@@ -1,6 +1,6 @@
 #include "codegen/bind/facts.h"
 
-#include "codegen/plan/argument_value.h"
+#include "codegen/frame/argument_value.h"
 
 namespace heddle::codegen {
 namespace {
@@ -53,7 +53,7 @@ void appendFacts(const RowCandidate& candidate, std::string& facts) {
   const RowLayout& layout = candidate.layout;
   for (bool flag : {candidate.looped, candidate.ahead, layout.exact, layout.shifted, layout.full,
                     layout.bundled, layout.streams, layout.divided.parts > 0,
-                    layout.divided.streams, layout.divided.reversed}) {
+                    layout.divided.streams, layout.divided.reversed, layout.row_blocks > 1}) {
     appendFlag(flag, facts);
   }
   for (int64_t number :

@@ -94,7 +94,8 @@ void addSteps(const EntryNumbers& entry, const RowCandidate& rows, LaunchWork& w
   const int64_t groups = layout.blocks > 0
                              ? ceilDiv(entry.space.keptCount(), layout.blocks * layout.rows)
                              : int64_t{1};
-  const int64_t parts = rows.looped ? ceilDiv(entry.space.reducedCount(), elements) : int64_t{1};
+  const int64_t parts =
+      rows.looped ? ceilDiv(entry.space.reducedCount(), elements * layout.row_blocks) : int64_t{1};
   work.steps = groups * parts * entry.sweeps.reads;
   work.exchanges = layout.threads > 1 ? groups * entry.sweeps.exchanges : 0;
   if (layout.shared_bytes == 0) {

@@ -5,6 +5,7 @@
 #include "codegen/bind/facts.h"
 #include "codegen/bind/launch_work.h"
 #include "codegen/families/loops.h"
+#include "codegen/families/rows/row_vectors.h"
 #include "codegen/plan/generated.h"
 #include "codegen/plan/joint.h"
 #include "ir/base/ceil_div.h"
@@ -97,6 +98,7 @@ void addRows(const RowCandidate& candidate, Space rows, Target target, const Row
   setGrid(candidate.layout, target, keptItems(entry.schedule, rows), entry.schedule.items_per_tile,
           stage);
   entry.grid = stage.grid;
+  entry.grid_y = stage.grid_y;
   entry.block = stage.block;
   entry.shared_bytes = stage.shared_bytes;
   entry.cleared_bytes = stage.cleared_bytes;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "codegen/plan/argument_value.h"
+#include "codegen/frame/argument_value.h"
 #include "ir/base/check.h"
 
 namespace heddle::codegen {

@@ -11,9 +11,9 @@
 
 #include "codegen/bind/entry_numbers.h"
 #include "codegen/bind/piece_planner.h"
+#include "codegen/frame/argument_value.h"
 #include "codegen/kernel.h"
 #include "codegen/plan/analysis.h"
-#include "codegen/plan/argument_value.h"
 #include "codegen/plan/desc_list.h"
 #include "codegen/plan/generated.h"
 #include "ir/graph/fusion.h"

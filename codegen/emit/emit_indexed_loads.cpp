@@ -1,5 +1,6 @@
 // Functions of codegen/emit/kernel_text.h: the text of indices, and of loads at computed indices.
 #include <algorithm>
+#include <cstdlib>
 
 #include "codegen/emit/kernel_text.h"
 #include "ir/base/check.h"
@@ -16,7 +17,10 @@ std::string computedIndexText(const ComputedIndex& computed, const IndexedAccess
   if (computed.width >= 0) {
     return fmt::format("({} - {})", text, frame.widths[computed.width]);
   }
-  return computed.shift == 0 ? text : fmt::format("({} - ({}LL))", text, computed.shift);
+  if (computed.shift == 0) return text;
+  // A position fits in 30 bits if Index has 32 bits, so the difference fits in 32 bits.
+  const bool is_small = std::abs(computed.shift) < int64_t{1} << 30;
+  return fmt::format("({} - ({}{}))", text, computed.shift, is_small ? "" : "LL");
 }
 
 std::string outsideText(const Body& body, const Node& node, const std::string& prefix) {
@@ -35,7 +39,7 @@ std::string localIndexText(const KernelFrame& frame, CoordinateId coordinate,
 
 std::string globalIndexText(const KernelFrame& frame, CoordinateId coordinate,
                             const std::string& lane) {
-  if (!coordinate.valid()) return "0LL";
+  if (!coordinate.valid()) return "(Index)0";
   const AxisCoordinate& indexed = frame.coordinates[coordinate];
   HEDDLE_CHECK(!indexed.offset.empty(), "coordinate {} has no offset", coordinate);
   if (indexed.axis.empty()) return indexed.offset;
@@ -67,7 +71,7 @@ std::string loadAtText(TextWriter& out, const Body& body, NodeId id, const Kerne
     }
     if (computed.checked) {
       const std::string name = fmt::format("{}_at{}", own, axis);
-      out.line(fmt::format("const long long {} = {};", name, at));
+      out.line(fmt::format("const auto {} = {};", name, at));
       inside += fmt::format("{}hd::inside({}, {})", inside.empty() ? "" : " && ", name,
                             access.extents[axis].str());
       at = name;

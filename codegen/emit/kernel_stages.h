@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "codegen/families/sweeps.h"
+#include "codegen/frame/argument_value.h"
 #include "codegen/kernel.h"
-#include "codegen/plan/argument_value.h"
 #include "codegen/tile/program.h"
 
 namespace heddle::codegen {

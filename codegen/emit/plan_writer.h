@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "codegen/emit/plan_kernel.h"
+#include "codegen/frame/argument_value.h"
 #include "codegen/kernel.h"
 #include "codegen/plan/analysis.h"
-#include "codegen/plan/argument_value.h"
 #include "codegen/tile/program.h"
 #include "ir/graph/fusion.h"
 

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/frame/argument_value.h"
 #include "codegen/kernel.h"
-#include "codegen/plan/argument_value.h"
 #include "codegen/tile/program.h"
 
 namespace heddle::codegen {

@@ -140,21 +140,41 @@ class Analyzer {
 
   void listCoordinates() {
     std::vector<AxisId>& needed = result_.coordinates;
+    std::vector<AxisId>& shifted = result_.shifted;
     for (ExprId id : segment_.exprs().ids()) {
       const Expression& expr = segment_.expr(id);
       const std::vector<AxisId>& axes = result_.axes[expr.outputs[0]];
-      if (expr.op->kind == OpKind::Iota) {
-        needed.push_back(axes[expr.axis()]);
-      } else {
-        for (const IndexedAxis& indexed : result_.indexed_axes[id]) {
-          if (indexed.output_axis == IndexedAxis::kByValue) continue;
-          needed.push_back(axes[indexed.output_axis]);
+      if (expr.op->kind == OpKind::Iota) shifted.push_back(axes[expr.axis()]);
+      if (result_.indexed_axes[id].empty()) continue;
+      IndexedOp op{positionOfIndexed(expr.inputs[0]), {}};
+      for (const IndexedAxis& indexed : result_.indexed_axes[id]) {
+        op.same.emplace_back();
+        if (indexed.output_axis == IndexedAxis::kByValue) continue;
+        const AxisId axis = axes[indexed.output_axis];
+        needed.push_back(axis);
+        if (indexed.isSame()) {
+          op.same.back() = axis;
+        } else {
+          shifted.push_back(axis);
         }
       }
+      result_.indexed_ops.push_back(std::move(op));
     }
-    std::sort(needed.begin(), needed.end());
-    needed.erase(std::unique(needed.begin(), needed.end()), needed.end());
-    if (!needed.empty() && !needed.front().valid()) needed.erase(needed.begin());
+    needed.insert(needed.end(), shifted.begin(), shifted.end());
+    sortValid(needed);
+    sortValid(shifted);
+  }
+
+  size_t positionOfIndexed(ValueId input) const {
+    const std::vector<ValueId>& all = result_.indexed_inputs;
+    return static_cast<size_t>(std::find(all.begin(), all.end(), input) - all.begin());
+  }
+
+  // Sorts the axes and removes duplicates and the invalid axis.
+  static void sortValid(std::vector<AxisId>& axes) {
+    std::sort(axes.begin(), axes.end());
+    axes.erase(std::unique(axes.begin(), axes.end()), axes.end());
+    if (!axes.empty() && !axes.front().valid()) axes.erase(axes.begin());
   }
 
   void listReductions() {

@@ -26,6 +26,14 @@ struct AnalyzedPart;
 
 using AxisId = Id<struct AxisTag>;  // number of an axis of the iteration space (Analysis)
 
+// An op that reads an input of the segment at computed indices.
+struct IndexedOp {
+  size_t input = 0;  // index into Analysis::indexed_inputs
+  // Per logical axis of the input: the axis of the space whose index the op uses without a change.
+  // Invalid if there is none.
+  std::vector<AxisId> same;
+};
+
 // The structure of a segment that becomes one kernel. The kernel has one iteration space
 // (exception: `parts`). Each axis of a value maps to one axis of this space. Exceptions: the value
 // is broadcast or has one element along the axis, or it is read only at computed indices
@@ -56,6 +64,10 @@ struct Analysis {
   // The axes of the space along which some op uses the index of the current element, in ascending
   // order.
   std::vector<AxisId> coordinates;
+  // The axes in `coordinates` along which an op uses the index for anything else than to read the
+  // element with this index. Examples: an iota, or a pad along the axis. Ascending.
+  std::vector<AxisId> shifted;
+  std::vector<IndexedOp> indexed_ops;
   // Per value: true for a tensor of a float type of 16 bits or less. Also true for an f32 tensor
   // that is no output, if two conditions hold for every op that reads it: `rounded` is true for the
   // result of the op, and a small relative error of the tensor causes only a small relative error

@@ -97,8 +97,13 @@ int32_t lanesOfRows(const Space& space, size_t axis, int32_t lanes) {
     if (t.output) narrowest = std::min(narrowest, sizeOf(t.dtype));
     has_index = has_index || (!t.output && (t.dtype == DType::I32 || t.dtype == DType::I64));
   }
-  // On an H200, rolls of 8-byte elements took 0.77 to 0.82 times as long with one lane as with two.
-  if (narrowest == 8 && !space.indexed.empty()) return 1;
+  // On an H200, cats and rolls of 8-byte elements along the rows took 1.06 times as long with two
+  // lanes as with one. Along another axis, they took 0.85 times as long.
+  const bool selects = space.indexed.size() > 1 &&
+                       std::ranges::any_of(space.coordinates, [&](const SpaceCoordinate& c) {
+                         return c.shifted && c.axis == static_cast<int>(axis);
+                       });
+  if (narrowest == 8 && selects) return 1;
   if (narrowest > 2) return lanes;
   return std::min(lanes, !space.indexed.empty() && has_index ? 2 : 4);
 }
@@ -200,6 +205,20 @@ bool streamsColumns(const Space& space, const Schedule& s) {
          bytes * space.keptCount() * space.reducedCount() >= kFewestBytes;
 }
 
+// Returns how many blocks per multiprocessor a reduction should have, if it may be divided into
+// ranges. `groups` is the number of blocks without ranges. These numbers were the fastest ones on
+// an H200. Joint inner reductions need many registers, so few of their blocks run at the same time:
+// two if a thread loads at least 32 elements at once, else four. With more blocks, the
+// multiprocessors would need several turns, and each block would have less work between its start
+// and the combination of its results. Softmax of 1 to 15 rows of 16-bit elements took 0.75 to 0.9
+// times as long with these numbers as with 12.
+int64_t blocksPerProcessor(const Schedule& s, bool has_joint, int64_t groups) {
+  constexpr int64_t kFewGroups = 16;
+  if (s.kind != ScheduleKind::InnerReduction) return has_joint ? 6 : 8;
+  if (!has_joint || groups > kFewGroups) return 12;
+  return s.lanes * s.unroll >= 32 ? 2 : 4;
+}
+
 void scheduleCudaReduction(const Space& space, Schedule& s, bool may_split, bool has_joint) {
   chooseReductionLanes(space, s, may_split);
   s.chunk = s.lanes;
@@ -241,13 +260,10 @@ void scheduleCudaReduction(const Space& space, Schedule& s, bool may_split, bool
   s.streams = !has_joint && streamsColumns(space, s);
   while (s.unroll > 1 && reduced < int64_t{s.reduce_threads} * s.unroll) s.unroll /= 2;
   int64_t blocks = std::max<int64_t>(groupsOf(s, space), 1);
-  // These numbers of blocks were the fastest ones on an H200.
-  const int64_t wanted = kProcessors * (s.kind == ScheduleKind::InnerReduction ? 12
-                                        : has_joint                            ? 6
-                                                                               : 8);
   // Each thread should have at least 2 * s.unroll items of each range. Two ranges save less time
   // than the combination of their results costs.
   int64_t most = reduced / (int64_t{s.reduce_threads} * s.unroll * 2);
+  const int64_t wanted = kProcessors * blocksPerProcessor(s, has_joint, blocks);
   if (may_split && blocks * 3 <= std::min(wanted, kProcessors * 8) && most > 2) {
     s.splits = std::min({wanted / blocks, most, kMostSplits});
   }

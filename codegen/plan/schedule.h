@@ -45,7 +45,7 @@ struct Schedule {
   int64_t splits = 1;
   int64_t items_per_tile = 1;
   // CUDA: after a load, the cache lines of elements that the kernel loads once (Access::once in
-  // codegen/plan/kernel_frame.h) are the first to leave the L2 cache.
+  // codegen/frame/kernel_frame.h) are the first to leave the L2 cache.
   bool streams = false;
 
   // Returns the axis of `space` along which lanes run.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "codegen/plan/merge_indexed_axes.h"
 #include "ir/analysis/indexed_axes.h"
 #include "ir/analysis/shardable_axes.h"
 #include "ir/base/check.h"
@@ -182,7 +183,7 @@ void appendMerged(const Space& from, const AxisPositions& order, Space& to) {
   for (size_t i = 0; i < order.size(); ++i) {
     size_t axis = order[i];
     bool merge = to.extents.size() > first && mergeable(from, order[i - 1], axis);
-    const int64_t bit = axis < 63 ? int64_t{1} << axis : 0;
+    const int64_t bit = from.merged[axis];
     if (merge) {
       to.extents.back() *= from.extents[axis];
       to.merged.back() |= bit;
@@ -230,9 +231,13 @@ Space layOutAll(const Fusion& segment, const Analysis& analysis, const AxisExten
   }
   raw.coordinates.reserve(analysis.coordinates.size());
   for (AxisId axis : analysis.coordinates) {
-    raw.coordinates.push_back({axis.number(), extents.offsets[axis.index()]});
+    const bool shifted = std::ranges::binary_search(analysis.shifted, axis);
+    raw.coordinates.push_back({axis.number(), extents.offsets[axis.index()], shifted});
   }
   raw.extents = extents.extents;
+  for (size_t axis = 0; axis < raw.extents.size(); ++axis) {
+    raw.merged.push_back(axis < 63 ? int64_t{1} << axis : 0);
+  }
   return raw;
 }
 
@@ -296,6 +301,7 @@ TensorDesc denseDescOf(const Fusion& segment, const Analysis& analysis, const Ax
 Space coalesce(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents,
                DescList inputs, DescList outputs) {
   Space raw = layOutAll(segment, analysis, extents, inputs, outputs);
+  if (!raw.indexed.empty()) mergeIndexedAxes(analysis, raw);
   AxisPositions kept;
   AxisPositions reduced;
   for (size_t axis = 0; axis < raw.extents.size(); ++axis) {

@@ -44,8 +44,9 @@ using CoordinateId = Id<struct CoordinateTag>;  // index into Space::coordinates
 // An axis of the space along which a kernel body uses the index of the current element. coalesce()
 // does not merge it with other axes.
 struct SpaceCoordinate {
-  int axis = -1;       // index into Space::extents; -1: the axis has one element
-  int64_t offset = 0;  // index of this rank's first element in the unsharded tensor
+  int axis = -1;         // index into Space::extents; -1: the axis has one element
+  int64_t offset = 0;    // index of this rank's first element in the unsharded tensor
+  bool shifted = false;  // the axis is in Analysis::shifted
 };
 
 // A tensor that is read at computed indices. Its axes need not be axes of the space.

@@ -90,6 +90,7 @@ __device__ inline int threads() { return (int)blockDim.x; }
 __device__ inline long long block() { return (long long)blockIdx.x; }
 __device__ inline long long blocks() { return (long long)gridDim.x; }
 __device__ inline int blockRow() { return (int)blockIdx.y; }
+__device__ inline int blockRows() { return (int)gridDim.y; }
 // Waits until all earlier work of the stream has completed, and its writes are visible. Each
 // generated kernel calls this function before it accesses memory. The device may therefore start
 // the kernel early (programmatic dependent launch, since compute capability 9.0). It places the

@@ -16,22 +16,33 @@ __device__ inline bool isBetweenWords(const void* address) {
   return ((unsigned long long)address & 2) != 0;
 }
 
+// Loads a word. kFetches: no thread of the kernel writes it, so the load may use the read-only
+// cache.
+template <bool kFetches, class Word>
+__device__ inline Word readWord(const Word* from) {
+  if constexpr (kFetches) {
+    return __ldg(from);
+  } else {
+    return *from;
+  }
+}
+
 // Loads a complete vector of 16-bit elements from any address, mostly as words of 32 bits. load()
 // does not call this function, because a branch for incomplete vectors would delay later loads.
 // There are no branches, so that a thread can begin several loads before it waits for the first
 // one. If the address is between words, the first and the last element are loaded alone, so that
-// the function reads only the bytes of the elements.
-template <int kLanes, class T>
+// the function reads only the bytes of the elements. kFetches: see readWord().
+template <int kLanes, bool kFetches = false, class T>
 __device__ inline void loadPairs(Pack<kLanes, T>& to, const T* from) {
   constexpr int kPairs = kLanes / 2;
   const bool between = isBetweenWords(from);
   const unsigned short* elements = (const unsigned short*)from;
   const unsigned* words = (const unsigned*)(elements - (between ? 1 : 0));
   unsigned word[kPairs + 1];
-  word[0] = between ? (unsigned)elements[0] << 16 : words[0];
+  word[0] = between ? (unsigned)readWord<kFetches>(elements) << 16 : readWord<kFetches>(words);
 #pragma unroll
-  for (int i = 1; i < kPairs; ++i) word[i] = words[i];
-  word[kPairs] = between ? elements[kLanes - 1] : 0;
+  for (int i = 1; i < kPairs; ++i) word[i] = readWord<kFetches>(words + i);
+  word[kPairs] = between ? readWord<kFetches>(elements + kLanes - 1) : 0;
 #pragma unroll
   for (int i = 0; i < kPairs; ++i) {
     to.pair[i] = __funnelshift_r(word[i], word[i + 1], between ? 16 : 0);
@@ -200,43 +211,63 @@ __device__ inline T fetch(const T* from) {
   return pack.lane[0];
 }
 
+// The unsigned type that holds the distance of two integers. Computations with 32 bits are faster.
+template <int kBytes>
+struct DistanceOf {
+  typedef unsigned long long Type;
+};
+template <>
+struct DistanceOf<4> {
+  typedef unsigned Type;
+};
+
 // Returns a word of kLanes bits. Bit i says whether a + i * kStepA < b + i * kStepB. The steps
-// differ by 1. For most vectors, the comparison has the same result in the first and the last lane.
-// All lanes then have this result, if no sum overflows. The loop over the lanes is not unrolled,
-// because the compiler would then execute it for every vector, without a branch.
-template <int kLanes, int kStepA, int kStepB>
-__device__ inline unsigned lanesBelow(long long a, long long b) {
-  constexpr int kLast = kLanes - 1;
-  const bool is_below = a < b;
-  if (is_below == (a + kLast * kStepA < b + kLast * kStepB)) {
-    return is_below ? (1u << kLanes) - 1u : 0;
+// differ by 1, so either the first or the last bits are 1. No sum may overflow. A and B are int or
+// long long.
+template <int kLanes, int kStepA, int kStepB, class A, class B>
+__device__ inline unsigned lanesBelow(A a, B b) {
+  constexpr unsigned kAll = (1u << kLanes) - 1u;
+  typedef typename DistanceOf<sizeof(a + b)>::Type Distance;
+  if constexpr (kStepA > kStepB) {  // the lanes i < b - a
+    if (a >= b) return 0;
+    const Distance count = (Distance)b - (Distance)a;
+    return count >= kLanes ? kAll : (1u << (int)count) - 1u;
+  } else {  // the lanes i > a - b
+    if (a < b) return kAll;
+    const Distance last = (Distance)a - (Distance)b;
+    return last >= kLanes ? 0 : kAll & ~((2u << (int)last) - 1u);
   }
-  unsigned mask = 0;
-#pragma unroll 1
-  for (int i = 0; i < kLanes; ++i) mask |= (unsigned)(a + i * kStepA < b + i * kStepB) << i;
-  return mask;
+}
+
+// Loads kLanes neighbours from any address. No thread of the kernel may write them.
+template <int kLanes, class T>
+__device__ inline void fetchVector(Lanes<kLanes, T>& to, const T* from) {
+  typedef Pack<kLanes, T> P;
+  P pack;
+  if ((unsigned)(unsigned long long)from % P::kWordBytes == 0) {
+#pragma unroll
+    for (int w = 0; w < P::kWords; ++w) pack.word[w] = __ldg((const typename P::Type*)from + w);
+    to.set(pack);
+  } else if constexpr (kHasPairs<kLanes, T>) {
+    loadPairs<kLanes, true>(pack, from);
+    to.set(pack);
+  } else {
+#pragma unroll
+    for (int i = 0; i < kLanes; ++i) to.set(i, fetch(from + i));
+  }
 }
 
 // Loads the elements `first`, `first` + 1, ... of a line of `extent` elements into the lanes of
 // `to` whose bits in `wanted` are 1. Elements outside of the line have the value `outside`. No
 // thread of the kernel may write the line.
-template <int kLanes, class T, class Index>
-__device__ inline void loadWindow(Lanes<kLanes, T>& to, const T* line, long long first,
-                                  Index extent, T outside, unsigned wanted) {
-  typedef Pack<kLanes, T> P;
+template <int kLanes, class T, class Position, class Index>
+__device__ inline void loadWindow(Lanes<kLanes, T>& to, const T* line, Position first, Index extent,
+                                  T outside, unsigned wanted) {
   if (wanted == 0) return;  // for example, all lanes are in another part of a cat
   const T* const from = line + first;
   // The number of indices at which a complete vector may begin.
   const Index begins = extent < kLanes ? 0 : extent - (kLanes - 1);
-  const unsigned low_address = (unsigned)(unsigned long long)line + (unsigned)first * sizeof(T);
-  const bool is_aligned = low_address % P::kWordBytes == 0;
-  if (wanted == (1u << kLanes) - 1u && inside(first, begins) && is_aligned) {
-    P pack;
-#pragma unroll
-    for (int w = 0; w < P::kWords; ++w) pack.word[w] = __ldg((const typename P::Type*)from + w);
-    to.set(pack);
-    return;
-  }
+  if (wanted == (1u << kLanes) - 1u && inside(first, begins)) return fetchVector(to, from);
   const unsigned held =
       lanesBelow<kLanes, 1, 0>(first, extent) & ~lanesBelow<kLanes, 1, 0>(first, 0);
 #pragma unroll

@@ -30,7 +30,7 @@ __device__ inline T smaller(T a, T b) {
 
 // A number by which a kernel divides indices. The division n / d takes three instructions. It
 // requires that `n` is not negative. `inverse` comes from ArgumentLayout::addDivisor()
-// (codegen/plan/kernel_frame.h).
+// (codegen/frame/kernel_frame.h).
 struct Divisor {
   int value;
   unsigned factor, shift;
@@ -204,5 +204,6 @@ __device__ inline bool inside(long long index, long long extent) {
 __device__ inline bool inside(long long index, int extent) {
   return (unsigned long long)index < (unsigned)extent;
 }
+__device__ inline bool inside(int index, int extent) { return (unsigned)index < (unsigned)extent; }
 
 }  // namespace hd

@@ -74,15 +74,16 @@ class ProgramPrinter {
           layout.bundled ? fmt::format("{} bundles", layout.rows) : std::string("row");
       text += layout.cluster > 1
                   ? fmt::format("; clusters of {} blocks per {}", layout.cluster, rows)
-                  : fmt::format("; {} per block", layout.rows);
+              : layout.row_blocks > 1 ? fmt::format("; {} blocks per row", layout.row_blocks)
+                                      : fmt::format("; {} per block", layout.rows);
     }
     return text + fmt::format(", {} threads per {}, {} vectors of {} elements per thread{}{}",
                               layout.threads, one, layout.registers, layout.vector,
                               layout.shared_bytes > 0 ? " in shared memory" : "",
-                              layout.full      ? ""
-                              : layout.shifted ? ", which begin at aligned addresses"
-                              : layout.exact   ? ", with a tail of vectors"
-                                               : ", with a tail of elements");
+                              layout.shifted ? ", which begin at aligned addresses"
+                              : layout.full  ? ""
+                              : layout.exact ? ", with a tail of vectors"
+                                             : ", with a tail of elements");
   }
 
   const std::string& name(TileId tile) const { return program_.tiles[tile].name; }

@@ -6,9 +6,9 @@
 #include <variant>
 #include <vector>
 
+#include "codegen/frame/kernel_frame.h"
 #include "codegen/kernel.h"
 #include "codegen/plan/body.h"
-#include "codegen/plan/kernel_frame.h"
 #include "codegen/plan/schedule.h"
 #include "codegen/tile/divided_rows.h"
 
@@ -154,7 +154,9 @@ struct RowLayout {
   // up to vector - 1 elements before the row, at an aligned address. The kernel ignores elements
   // before and after the row. Such a layout has one reduced axis.
   bool shifted = false;
-  bool full = false;  // exact, and every thread holds `registers` vectors of each row
+  // Every thread holds `registers` complete vectors of each row. If `shifted`: every thread holds
+  // registers - 1 vectors of each row, and none of them is the last vector of the row.
+  bool full = false;
   // Lanes are neighbouring rows. There is no loop over parts of a row, and there are no column
   // sums.
   bool bundled = false;
@@ -170,6 +172,9 @@ struct RowLayout {
   // block may process several groups of `rows` rows, one after another. 0: each block processes one
   // group.
   int64_t blocks = 0;
+  // Cuda: if above 1, this many blocks compute parts of each row, as rows of the grid. Only for
+  // programs that reduce nothing and consist of a LoopOverRow. `rows` is then 1.
+  int32_t row_blocks = 1;
   // Cuda, with column sums: the number of threads of the program that a multiprocessor runs at the
   // same time. The compiler limits the registers of a thread accordingly.
   int32_t column_threads = 0;

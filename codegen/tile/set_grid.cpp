@@ -22,6 +22,7 @@ void setGrid(const RowLayout& layout, Target target, int64_t rows, int64_t items
   stage.block = layout.blockThreads();
   stage.shared_bytes = layout.shared_bytes;
   stage.grid = layout.blocks > 0 ? layout.blocks : ceilDiv(rows, layout.rows) * layout.cluster;
+  stage.grid_y = layout.row_blocks;
   if (layout.divided.parts > 0) stage.cleared_bytes = boardBytes(layout.divided, rows);
 }
 

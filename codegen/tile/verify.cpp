@@ -313,6 +313,13 @@ void verify(const TileProgram& program) {
   HEDDLE_CHECK(
       !layout.bundled || (program.columns.empty() && !layout.shifted && layout.blocks == 0),
       "bundles of rows are shifted, or have sums of columns");
+  HEDDLE_CHECK(layout.row_blocks == 1 ||
+                   (layout.rows == 1 && layout.divided.parts == 0 && program.columns.empty() &&
+                    std::ranges::all_of(program.statements,
+                                        [](const Statement& statement) {
+                                          return std::holds_alternative<LoopOverRow>(statement);
+                                        })),
+               "the layout does not suit rows that several blocks share");
   if (layout.divided.parts > 0) verifyDivided(program);
   if (program.items) verifyItems(program);
   HEDDLE_CHECK(layout.cluster > 0, "a cluster has no blocks");

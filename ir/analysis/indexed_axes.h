@@ -22,6 +22,11 @@ struct IndexedAxis {
   bool reversed = false;  // flip: the operand's index is extent - 1 - the output's index
   Size low;               // pad: the operand's index is the output's index - low
   Size high;              // pad: output elements after the last element of the operand
+
+  // Returns whether the operand's index is the output's index.
+  bool isSame() const {
+    return output_axis != kByValue && !reversed && low.isConstant(0) && high.isConstant(0);
+  }
   // Returns whether the computed index may be outside of the operand.
   bool mayMiss() const { return output_axis == kByValue || mayAdd(low) || mayAdd(high); }
 

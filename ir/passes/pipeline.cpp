@@ -26,7 +26,7 @@
 #include "ir/passes/take_generated.h"
 #include "ir/passes/views/materialize_views.h"
 #include "ir/passes/views/move_permutes.h"
-#include "ir/passes/views/move_slices.h"
+#include "ir/passes/views/move_picks.h"
 #include "ir/passes/views/split_axes.h"
 #include "ir/text/fusion_text.h"
 
@@ -61,7 +61,7 @@ Fusion oneHots(Fusion fusion, int64_t) { return gatherOneHots(std::move(fusion))
 Fusion taken(Fusion fusion, int64_t) { return takeGenerated(std::move(fusion)); }
 Fusion scalars(Fusion fusion, int64_t) { return mergeScalars(fusion); }
 Fusion permutes(Fusion fusion, int64_t) { return movePermutes(fusion); }
-Fusion slices(Fusion fusion, int64_t) { return moveSlices(std::move(fusion)); }
+Fusion picks(Fusion fusion, int64_t) { return movePicks(std::move(fusion)); }
 Fusion axes(Fusion fusion, int64_t) { return splitAxes(std::move(fusion)); }
 Fusion orders(Fusion fusion, int64_t) { return followOrders(fusion); }
 Fusion infer(Fusion fusion, int64_t) { return inferOrders(fusion); }
@@ -124,9 +124,9 @@ constexpr Pass kPasses[] = {
     // After the passes that choose shardings, because it moves no value that has a sharding. Before
     // splitAxes, which then finds fewer permutes between reshapes and the kernels around them.
     {"movePermutes", permutes},
-    // After movePermutes: a permute between a slice and the kernel before it would keep the slice
+    // After movePermutes: a permute between a pick and the kernel before it would keep the pick
     // where it is.
-    {"moveSlices", slices},
+    {"movePicks", picks},
     // After fuseEpilogue, which fuses an activation only if it has the shape of its matrix product.
     // Before followOrders, because splitAxes skips values that have a memory order.
     {"splitAxes", axes},

@@ -140,7 +140,11 @@ class CudaTileEmitter {
     // Only registers need a completely unrolled loop: a thread cannot index them at run time.
     openVectorLoop(layout_.shared_bytes > 0 ? "#pragma unroll 4" : "#pragma unroll");
     if (layout_.shifted) {
-      out_.open(isDivided() ? "if (reduced < row_end) {" : "if (reduced < vectors) {");
+      out_.open(isDivided() ? "if (reduced < row_end) {"
+                : knowsVectors()
+                    ? fmt::format("if ((active && u + 1 < {}) || reduced < vectors) {{",
+                                  layout_.registers)
+                    : "if (reduced < vectors) {");
       writeComplete(loads, reads, body);
       out_.open("else {");
       writeIncomplete(loads, reads, body);
@@ -160,6 +164,14 @@ class CudaTileEmitter {
     out_.close();
   }
 
+  // Returns whether only the last vector of a thread may be the last one of a shifted row, or after
+  // it. The other vectors then need no comparison with the number of vectors.
+  // For tiles in shared memory, the compiler does not unroll the loop completely, so that the
+  // comparisons with `u` would cost more than they save.
+  bool knowsVectors() const {
+    return layout_.shifted && layout_.full && !in_loop_ && layout_.shared_bytes == 0;
+  }
+
   void writeHeldVectors(const std::function<void()>& vector);
 
   void openVectorLoop(const char* pragma) {
@@ -174,7 +186,11 @@ class CudaTileEmitter {
 
   template <class Write>
   void writeComplete(const std::vector<LoadTile>& loads, const Body& reads, Write&& body) {
-    out_.open("if (reduced > 0 && reduced + 1 < vectors) {");
+    out_.open(
+        knowsVectors()
+            ? fmt::format("if ((u > 0 || share > 0) && (u + 1 < {} || reduced + 1 < vectors)) {{",
+                          layout_.registers)
+            : "if (reduced > 0 && reduced + 1 < vectors) {");
     out_.line("constexpr int first = 0;");
     out_.line(fmt::format("constexpr int count = {};", layout_.vector));
     writeVector(loads, reads, body);

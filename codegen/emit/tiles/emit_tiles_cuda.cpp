@@ -280,9 +280,14 @@ void CudaTileEmitter::write(const LoopOverRow& loop) {
     if (const auto* reduce = std::get_if<ReduceTiles>(&statement)) declareAccumulators(*reduce);
   }
   const char* end = isDivided() ? "row_end" : layout_.shifted ? "vectors" : "reduced_items";
-  out_.open(fmt::format("for (Index part = {}; part < {}; part += {}) {{",
-                        isDivided() ? "row_begin" : "0", end,
-                        int64_t{layout_.threads} * layout_.registers));
+  const int64_t step = int64_t{layout_.threads} * layout_.registers;
+  // The blocks of a row process its parts in turn.
+  const bool are_several = layout_.row_blocks > 1;
+  const std::string begin = isDivided()   ? std::string("row_begin")
+                            : are_several ? fmt::format("(Index)hd::blockRow() * {}", step)
+                                          : std::string("0");
+  out_.open(fmt::format("for (Index part = {}; part < {}; part += {}{}) {{", begin, end,
+                        are_several ? "(Index)hd::blockRows() * " : "", step));
   in_loop_ = true;
   for (const Statement& statement : loop.statements) write(statement);
   in_loop_ = false;

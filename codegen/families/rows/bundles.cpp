@@ -6,6 +6,7 @@
 #include "codegen/families/rows/bundle_elements.h"
 #include "codegen/families/rows/bundles_cuda.h"
 #include "codegen/families/rows/row_limits.h"
+#include "codegen/families/rows/row_vectors.h"
 #include "ir/base/ceil_div.h"
 
 namespace heddle::codegen {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/families/rows/row_limits.h"
+#include "codegen/families/rows/row_vectors.h"
 #include "codegen/families/rows/rows.h"
 #include "ir/base/ceil_div.h"
 
@@ -27,13 +28,6 @@ constexpr int64_t kFewestBytes = 16 << 20;
 // of 16 rows of 10 MB, with 27e6 bytes between the sweeps, took 0.64 times as long as one launch
 // per sweep.
 constexpr double kMostBytesBetween = 28e6;
-// The shortest and the longest single row. On an H200, softmax of one row of bf16 took 1.0 to 1.1
-// times as long as one launch per sweep for 24 to 34 MB, 0.86 times for 47 MB, 0.92 to 1.0 times
-// for 67 MB, and 1.04 times for 116 MB. One row of f32 took 0.96 to 1.13 times as long for 32 to 80
-// MB, so only elements of kSingleRowBytes are divided.
-constexpr int64_t kShortestSingleRow = 40 << 20;
-constexpr int64_t kLongestSingleRow = 80 << 20;
-constexpr int64_t kSingleRowBytes = 2;
 // All rows read some inputs, such as weights. If a thread loads this many times the bytes of its
 // own row, these inputs fill the L2 cache.
 constexpr int64_t kManyLoads = 3;
@@ -123,11 +117,8 @@ double bytesBetweenSweeps(const RowLayout& divided, const Space& rows) {
 bool paysToDivide(const RowCandidate& divided, const Space& rows) {
   const int64_t row_bytes = rows.reducedCount() * inputBytes(rows);
   if (loadedBytes(rows) >= kManyLoads * inputBytes(rows)) return false;
-  if (rows.keptCount() == 1) {
-    return divided.layout.divided.sweeps == 2 && inputBytes(rows) <= kSingleRowBytes &&
-           row_bytes >= kShortestSingleRow && row_bytes <= kLongestSingleRow;
-  }
-  return row_bytes >= kShortestRowBytes && row_bytes * rows.keptCount() >= kFewestBytes &&
+  return rows.keptCount() > 1 && row_bytes >= kShortestRowBytes &&
+         row_bytes * rows.keptCount() >= kFewestBytes &&
          bytesBetweenSweeps(divided.layout, rows) <= kMostBytesBetween;
 }
 

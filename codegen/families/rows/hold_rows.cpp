@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/families/rows/row_limits.h"
+#include "codegen/families/rows/row_vectors.h"
 #include "ir/base/ceil_div.h"
 
 namespace heddle::codegen {
@@ -41,7 +42,7 @@ std::optional<RowCandidate> inSharedMemory(RowCandidate loaded, const Space& row
   const bool is_unrolled_far = registers * layout.vector * demand.ops > kMostUnrolled;
   if (bytes == 0 || bytes > kSharedBytesOfTwo || is_unrolled_far) return std::nullopt;
   layout.registers = static_cast<int32_t>(registers);
-  layout.full = layout.exact && vectors == layout.threads * registers;
+  layout.full = holdsFull(layout, rows);
   layout.shared_bytes = static_cast<int32_t>(bytes);
   loaded.looped = false;
   return loaded;

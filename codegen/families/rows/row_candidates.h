@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "codegen/families/rows/row_vectors.h"
 #include "codegen/kernel_choice.h"
 #include "codegen/plan/space.h"
 #include "codegen/tile/program.h"
@@ -12,13 +13,6 @@ namespace heddle::codegen {
 // The functions below choose the layouts of kernels that process rows
 // (codegen/families/rows/rows.h), for given sizes. A *sweep* is one pass over the elements of a
 // row.
-
-// Returns whether the family "rows" should be faster than the family "loops" for a segment that
-// needs at most one sweep. There are two possible reasons: the rows begin at unaligned addresses,
-// or rows of fewer than 8 elements come from other positions of an input, as in a pad or a roll.
-// Returns false for fewer than 132 rows, and for Cpp, because C++ loops read any address equally
-// fast.
-bool hasUnalignedRows(const Space& space, Target target);
 
 // Which computed values a program keeps for later sweeps over the row (keptValues()).
 enum class RowVariant : uint8_t {
@@ -91,9 +85,10 @@ struct RowDemands {
 std::optional<RowCandidate> chooseRows(const Space& rows, Target target, const RowDemands& demands,
                                        const KernelChoice* choice);
 
-// Does the same as chooseRows(), but without divided rows. Each block processes complete rows,
-// unless a choice of the family "rows" names a cluster (RowLayout::cluster) that can hold a row. A
-// choice of the family "divided" has no effect.
+// Does the same as chooseRows(), but without divided rows. Each block processes complete rows, with
+// two exceptions: several blocks share a long row of a pointwise kernel (RowLayout::row_blocks), or
+// a choice of the family "rows" names a cluster (RowLayout::cluster) that can hold a row. A choice
+// of the family "divided" has no effect.
 std::optional<RowCandidate> chooseWholeRows(const Space& rows, Target target,
                                             const RowDemands& demands, const KernelChoice* choice);
 
@@ -118,22 +113,9 @@ inline bool plansRows(const KernelChoice* choice, bool several_sweeps, const Spa
 // Returns whether the planner may use squares for a segment for which plansRows() returns false.
 inline bool mayPlanSquares(const KernelChoice* choice) { return !isFamily(choice, "loops"); }
 
-// Returns whether the kernel also adds elements to columns (SpaceTensor::column).
-bool hasColumns(const Space& space);
-
-// Returns whether neighbours along the innermost axis of a row are neighbours in memory. A tensor
-// that is broadcast along this axis (stride 0) also counts as contiguous.
-bool isContiguousAlongRow(const Space& space);
-
-// Returns the space with at least one reduced axis, because rows lie along the reduced axes. If
-// `space` has none, the innermost kept axis becomes a reduced axis.
-Space withRows(Space space);
-
-// Returns the number of vectors of `vector` elements in a row.
-int64_t vectorsPerRow(const Space& space, int64_t vector);
-
-// Returns the largest number of vectors of a row. A shifted row may need one more vector.
-int64_t mostVectors(const Space& space, int64_t vector, bool shifted);
+// Returns the value of RowLayout::full for rows that the threads hold completely. The members
+// vector, registers, threads, exact and shifted must be set.
+bool holdsFull(const RowLayout& layout, const Space& space);
 
 // Returns whether the choice asks for a loop over the parts of a row.
 inline bool isLooped(const KernelChoice* choice) {

@@ -3,6 +3,7 @@
 
 #include "codegen/families/rows/row_candidates.h"
 #include "codegen/families/rows/row_limits.h"
+#include "codegen/families/rows/row_vectors.h"
 #include "ir/base/ceil_div.h"
 
 namespace heddle::codegen {

@@ -18,6 +18,8 @@ inline constexpr int64_t kSharedBytes = 48 << 10;
 // accumulators and for the system.
 inline constexpr int64_t kSharedBytesOfTwo = 110 << 10;
 inline constexpr int64_t kMultiprocessors = 132;  // number of multiprocessors of an H100
+// With fewer rows than this, one row per block leaves multiprocessors idle.
+inline constexpr int64_t kFewRows = kMultiprocessors;
 inline constexpr int64_t kWarp = 32;
 inline constexpr int64_t kMostThreads = 1024;  // the largest number of threads of a block
 // The largest number of threads of a block for a row in shared memory. Also the largest number for

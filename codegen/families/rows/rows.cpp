@@ -4,6 +4,7 @@
 
 #include "codegen/families/rows/bundles.h"
 #include "codegen/families/rows/row_statements.h"
+#include "codegen/families/rows/row_vectors.h"
 #include "codegen/plan/joint.h"
 #include "ir/base/ceil_div.h"
 #include "ir/base/overloaded.h"

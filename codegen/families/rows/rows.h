@@ -38,7 +38,7 @@ RowDemands rowDemands(const Fusion& segment, const Analysis& analysis, const Spa
                       Target target, const IdVector<AccumulatorId, Accumulator>& columns);
 
 // Returns the schedule of a program with this layout, for buildFrame()
-// (codegen/plan/kernel_frame.h). Lanes (codegen/plan/schedule.h) run along the innermost reduced
+// (codegen/frame/kernel_frame.h). Lanes (codegen/plan/schedule.h) run along the innermost reduced
 // axis. In bundles, they run along the innermost kept axis.
 Schedule rowSchedule(const RowLayout& layout, const Space& rows, Target target);
 

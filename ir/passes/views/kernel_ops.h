@@ -6,14 +6,14 @@
 
 namespace heddle {
 
-// Helpers of the passes movePermutes and moveSlices, which change the values that a kernel computes
-// so that only values in memory are permuted or sliced.
+// Helpers of the passes movePermutes and movePicks, which change the values that a kernel computes
+// so that only values in memory are permuted, sliced, flipped or padded.
 
-// The most values that one permute, slice or flip may move.
+// The most values that one permute or pick (ir/passes/views/pick.h) may move.
 inline constexpr size_t kMostMoved = 256;
 
 // Returns whether a kernel computes an expression of this kind, and movePermutes may change the
-// order of its axes. The passes move a permute, slice or flip only if such an expression reads it.
+// order of its axes. A permute moves only if such an expression reads it.
 inline bool isKernelOp(OpKind kind) {
   return kind == OpKind::Pointwise || kind == OpKind::Reduction || kind == OpKind::Broadcast ||
          kind == OpKind::Expand || kind == OpKind::Full;

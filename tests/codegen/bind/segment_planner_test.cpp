@@ -11,8 +11,8 @@
 
 #include "codegen/bind/candidates.h"
 #include "codegen/emit/plan_kernel.h"
+#include "codegen/frame/argument_value.h"
 #include "codegen/kernel.h"
-#include "codegen/plan/argument_value.h"
 #include "codegen/plan/generated.h"
 #include "ir/base/error.h"
 #include "ir/graph/fusion.h"

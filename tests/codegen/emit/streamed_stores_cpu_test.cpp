@@ -2,7 +2,7 @@
 // such stores whenever the rows of its outputs consist of full cache lines.
 #include <cstdlib>
 
-#include "codegen/plan/argument_value.h"
+#include "codegen/frame/argument_value.h"
 #include "ir/reference/reference.h"
 #include "ir/text/fusion_text.h"
 #include "tests/codegen/kernel_runner.h"

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <random>
 
-#include "codegen/plan/kernel_frame.h"
+#include "codegen/frame/kernel_frame.h"
 
 namespace heddle::codegen::cuda_runtime_divisor_test {
 namespace {

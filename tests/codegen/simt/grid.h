@@ -48,12 +48,14 @@ class Grid {
     blocks_ = blocks;
     threads_ = threads;
     seed_ = seed;
+    rows_ = rows;
     for (row_ = 0; row_ < rows; ++row_) runRow(at_once);
   }
 
   unsigned thread() const { return static_cast<unsigned>(current_); }
   unsigned block() const { return static_cast<unsigned>(running().number); }
   int row() const { return row_; }
+  int rows() const { return rows_; }
   // The place of the running block. Blocks that run at the same time have different places, from 0
   // to `at_once` - 1.
   int place() const { return place_; }
@@ -260,6 +262,7 @@ class Grid {
   int64_t blocks_ = 0;
   uint64_t seed_ = 0;
   int row_ = 0;
+  int rows_ = 1;
   int place_ = 0;
   uint64_t serials_ = 0;
   int threads_ = 0;

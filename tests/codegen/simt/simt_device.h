@@ -21,6 +21,7 @@ struct SimtHost {
   long long (*block)();
   long long (*blocks)();
   int (*row)();
+  int (*rows)();
   unsigned long long (*serial)();  // differs for each block of each run
   int (*shared_bytes)();           // dynamic shared memory of the launch
   int (*cluster_blocks)();         // number of blocks of a cluster
@@ -114,6 +115,7 @@ inline int threads() { return simt_host->threads(); }
 inline long long block() { return simt_host->block(); }
 inline long long blocks() { return simt_host->blocks(); }
 inline int blockRow() { return simt_host->row(); }
+inline int blockRows() { return simt_host->rows(); }
 // The test runs one launch after another.
 inline void awaitEarlierWork() {}
 // Each barrier() in the source has a number, so that a test can make all threads skip this barrier.

@@ -76,6 +76,7 @@ class SimtKernels {
         [] { return static_cast<long long>(simt::grid().block()); },
         [] { return static_cast<long long>(simt::grid().blocks()); },
         [] { return simt::grid().row(); },
+        [] { return simt::grid().rows(); },
         [] { return static_cast<unsigned long long>(simt::grid().serial()); },
         [] { return run_.shared_bytes; },
         [] { return run_.cluster; },
@@ -165,6 +166,7 @@ class SimtKernels {
     long long (*block)();
     long long (*blocks)();
     int (*row)();
+    int (*rows)();
     unsigned long long (*serial)();
     int (*shared_bytes)();
     int (*cluster_blocks)();

@@ -1,5 +1,5 @@
-// Random fusions in which permutes, slices and flips lie between the ops of kernels. The passes
-// movePermutes and moveSlices (ir/passes/views) change many of them.
+// Random fusions in which permutes, slices, flips, pads and cats lie between the ops of kernels.
+// The passes movePermutes and movePicks (ir/passes/views) change many of them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -53,10 +53,13 @@ class FusionWriter {
   void add(const char* expression) { line(fmt::format(fmt::runtime(expression), last_)); }
 
   void step() {
-    switch (below(7)) {
+    switch (below(9)) {
       case 0:
-      case 1:
         return permute();
+      case 1:
+        return pad();
+      case 7:
+        return cat();
       case 2:
         return slice();
       case 3:
@@ -78,6 +81,38 @@ class FusionWriter {
     for (int64_t axis : axes) sizes.push_back(sizes_[static_cast<size_t>(axis)]);
     sizes_ = sizes;
     line(fmt::format("permute(%{}, axes=[{}])", last_, fmt::join(axes, ", ")));
+  }
+
+  void pad() {
+    std::vector<int64_t> lows, highs;
+    for (int64_t& size : sizes_) {
+      const int64_t low = below(3) == 0 ? below(4) - 1 : 0;
+      const int64_t high = below(3) == 0 ? below(4) - 1 : 0;
+      const bool is_empty = size + low + high < 1;
+      lows.push_back(is_empty ? 0 : low);
+      highs.push_back(is_empty ? 0 : high);
+      size += lows.back() + highs.back();
+    }
+    line(fmt::format("pad(%{}, 0.5, lows=[{}], highs=[{}])", last_, fmt::join(lows, ", "),
+                     fmt::join(highs, ", ")));
+  }
+
+  // Joins two values that are computed from the last value. The second one is shorter.
+  void cat() {
+    constexpr int64_t kLongest = 12;
+    const size_t axis = anyAxis();
+    const int64_t whole = sizes_[axis];
+    if (2 * whole > kLongest) return add("neg(%{0})");
+    const std::string from = last_;
+    const int64_t stop = 1 + below(whole);
+    line(fmt::format("slice_axis(%{}, axis={}, start=0, stop={})", from, axis, stop));
+    add(below(2) == 0 ? "neg(%{0})" : "sin(%{0})");
+    const std::string second = last_;
+    if (below(2) == 0) line(fmt::format("relu(%{})", from));
+    const std::string first = below(3) == 0 ? from : last_;
+    const bool is_short = first == second;
+    line(fmt::format("cat(%{}, %{}, axis={})", first, second, axis));
+    sizes_[axis] = (is_short ? stop : whole) + stop;
   }
 
   // Adds a slice. Sometimes adds a second one that has no element of the first.

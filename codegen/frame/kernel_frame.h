@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "codegen/frame/argument_value.h"
 #include "codegen/kernel.h"
-#include "codegen/plan/argument_value.h"
 #include "codegen/plan/body.h"
 #include "codegen/plan/index_expr.h"
 #include "codegen/plan/schedule.h"
@@ -78,7 +78,7 @@ struct Access {
   IndexExpr reduced_offset;  // computed from the coordinates of the reduced axes
   LaneStride lane = LaneStride::Zero;
   IndexExpr lane_stride;
-  // CUDA: hasAlignedItems() (codegen/plan/argument_value.h). The kernel may then load items as
+  // CUDA: hasAlignedItems() (codegen/frame/argument_value.h). The kernel may then load items as
   // vectors.
   bool aligned_items = false;
   // true: no axis has the stride 0. Unless the strides overlap, each element then belongs to one

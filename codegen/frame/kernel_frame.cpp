@@ -1,4 +1,4 @@
-#include "codegen/plan/kernel_frame.h"
+#include "codegen/frame/kernel_frame.h"
 
 #include <algorithm>
 #include <cstring>
@@ -260,7 +260,7 @@ class FrameBuilder {
       if (!c.valid() || local) return;
       if (!frame_.coordinates[c].offset.empty()) return;
       frame_.coordinates[c].offset = fmt::format("o{}", c);
-      addOffset(frame_.coordinates[c].offset, value(Kind::Offset, c.index()));
+      addSize(frame_.coordinates[c].offset, value(Kind::Offset, c.index()));
     };
     for (const Body* body : request_.bodies) {
       for (const Node& node : body->nodes) {

@@ -1,4 +1,4 @@
-#include "codegen/plan/argument_value.h"
+#include "codegen/frame/argument_value.h"
 
 #include <algorithm>
 #include <bit>
@@ -178,6 +178,9 @@ bool needsWideIndex(const FrameNumbers& numbers) {
   if (space.hasReduced() &&
       (is_wide(reducedItems(schedule, space)) || is_wide(numbers.reduced_count))) {
     return true;
+  }
+  for (const SpaceCoordinate& c : space.coordinates) {
+    if (is_wide(sum(c.offset, c.axis < 0 ? 1 : space.extents[c.axis]))) return true;
   }
   for (const SpaceTensor& tensor : space.tensors) {
     if (is_wide(lastOffset(tensor, numbers))) return true;
