@@ -74,23 +74,7 @@ class CudaTileEmitter {
 
   // Writes the variables that say which row this thread processes, and which share of the vectors
   // of the row.
-  void writeRoles() {
-    if (layout_.bundled) return writeBundleRoles();
-    if (layout_.cluster > 1) return writeClusterRoles();
-    out_.line(
-        fmt::format("[[maybe_unused]] const int share = hd::thread() % {};", layout_.threads));
-    out_.line(fmt::format("[[maybe_unused]] const int row = hd::thread() / {};", layout_.threads));
-    if (!program_.columns.empty()) return openColumns();
-    out_.line(fmt::format("const Index kept = (Index)hd::block() * {} + row;", layout_.rows));
-    // If a block computes one row, the grid has one block per row, so the row exists. If one warp
-    // computes a row, the kernel has no barriers. The warp may then end if its row does not exist.
-    if (layout_.threads == 32 && layout_.rows > 1) out_.line("if (kept >= kept_items) return;");
-    const bool exists = layout_.rows == 1 || layout_.threads == 32;
-    out_.line(exists ? "const bool active = true;" : "const bool active = kept < kept_items;");
-    out_.line("const Index row_end = active ? reduced_items : 0;");
-    writeCoordinates(out_, frame_.kept);
-  }
-
+  void writeRoles();
   void arriveInCluster();
   void writeBundleRoles();
   void writeClusterRoles();

@@ -4,7 +4,7 @@
 
 #include "tests/codegen/simt/simt_cases.h"
 
-namespace heddle::codegen::unaligned_rows_simt_test {
+namespace heddle::codegen::row_vectors_simt_test {
 namespace {
 
 using testing::Cases;
@@ -13,7 +13,7 @@ using testing::Layout;
 constexpr double kRoundings = 64;
 
 // The rows have up to one vector more or less than their threads hold.
-TEST(UnalignedRowsSimt, TheLastVectorOfAThreadMayBeTheLastOfTheRow) {
+TEST(RowVectorsSimt, TheLastVectorOfAThreadMayBeTheLastOfTheRow) {
   Cases cases;
   for (const int64_t m : {1023, 1025, 2041, 2047, 2049, 2057, 3071, 3079}) {
     const SizeBindings bound = {{"n", 7}, {"m", m}};
@@ -33,7 +33,7 @@ TEST(UnalignedRowsSimt, TheLastVectorOfAThreadMayBeTheLastOfTheRow) {
 }
 
 // Weights have no common alignment with the rows. An even length permits vectors of two elements.
-TEST(UnalignedRowsSimt, RowsOfHalvesWithWeightsHaveShortVectors) {
+TEST(RowVectorsSimt, RowsOfHalvesWithWeightsHaveShortVectors) {
   Cases cases;
   for (const int64_t m : {301, 302, 2087}) {
     const SizeBindings bound = {{"n", 9}, {"m", m}};
@@ -55,7 +55,7 @@ TEST(UnalignedRowsSimt, RowsOfHalvesWithWeightsHaveShortVectors) {
 
 // There are too few rows for all multiprocessors, so several blocks compute each row. Without a
 // choice, only longer rows have this layout.
-TEST(UnalignedRowsSimt, SeveralBlocksComputeALongRowOfAPointwiseKernel) {
+TEST(RowVectorsSimt, SeveralBlocksComputeALongRowOfAPointwiseKernel) {
   Cases cases;
   const KernelChoice looped = {"rows", {{"looped", 1}}};
   constexpr int64_t kLong = 40001;
@@ -76,4 +76,4 @@ TEST(UnalignedRowsSimt, SeveralBlocksComputeALongRowOfAPointwiseKernel) {
 }
 
 }  // namespace
-}  // namespace heddle::codegen::unaligned_rows_simt_test
+}  // namespace heddle::codegen::row_vectors_simt_test
