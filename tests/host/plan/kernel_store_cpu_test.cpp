@@ -169,7 +169,8 @@ TEST_F(KernelStoreCpu, NewSizesOfTileProgramsCompileNothing) {
 TEST_F(KernelStoreCpu, ReusedKernelsEqualNewKernels) {
   const Fusion fusion = parseFusion(
       "heddle 1\nfusion f(%x: f32[a, b], %y: f32[b]) {\n"
-      "  %e = broadcast(%y, axes=[0])\n  %s = add(%x, %e)\n  %t = flip(%s, axes=[1])\n"
+      "  %e = broadcast(%y, axes=[0])\n  %d = add(%x, %e)\n  %s = sin(%d)\n"
+      "  %t = flip(%s, axes=[1])\n"
       "  %u = mul(%t, %s)\n  %r = sum(%u, axes=[1])\n  %c = sum(%u, axes=[0])\n"
       "  %p = permute(%u, axes=[1, 0])\n  %m = softmax(%t, axis=1)\n"
       "  return %u, %r, %c, %p, %m\n}\n");
