@@ -99,11 +99,7 @@ int32_t lanesOfRows(const Space& space, size_t axis, int32_t lanes) {
   }
   // On an H200, cats and rolls of 8-byte elements along the rows took 1.06 times as long with two
   // lanes as with one. Along another axis, they took 0.85 times as long.
-  const bool selects = space.indexed.size() > 1 &&
-                       std::ranges::any_of(space.coordinates, [&](const SpaceCoordinate& c) {
-                         return c.shifted && c.axis == static_cast<int>(axis);
-                       });
-  if (narrowest == 8 && selects) return 1;
+  if (narrowest == 8 && selectsAlong(space, axis)) return 1;
   if (narrowest > 2) return lanes;
   return std::min(lanes, !space.indexed.empty() && has_index ? 2 : 4);
 }

@@ -379,6 +379,13 @@ bool lanesAlongReduced(const Space& space) {
   return votes > 0 || (votes == 0 && space.extents[kept] < kFewLanes);
 }
 
+bool selectsAlong(const Space& space, size_t axis) {
+  return space.indexed.size() > 1 &&
+         std::ranges::any_of(space.coordinates, [&](const SpaceCoordinate& c) {
+           return c.shifted && c.axis == static_cast<int>(axis);
+         });
+}
+
 bool hasLookups(const Space& space) {
   return !space.indexed.empty() &&
          std::any_of(space.tensors.begin(), space.tensors.end(), [](const SpaceTensor& t) {

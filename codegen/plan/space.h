@@ -42,14 +42,15 @@ struct SpaceTensor {
 using CoordinateId = Id<struct CoordinateTag>;  // index into Space::coordinates
 
 // An axis of the space along which a kernel body uses the index of the current element. coalesce()
-// does not merge it with other axes.
+// merges it only with axes that mergeIndexedAxes() permits (codegen/plan/merge_indexed_axes.h).
 struct SpaceCoordinate {
   int axis = -1;         // index into Space::extents; -1: the axis has one element
   int64_t offset = 0;    // index of this rank's first element in the unsharded tensor
   bool shifted = false;  // the axis is in Analysis::shifted
 };
 
-// A tensor that is read at computed indices. Its axes need not be axes of the space.
+// A tensor that is read at computed indices. Its axes need not be axes of the space. If two of its
+// axes are merged, the inner one has the elements of both, and the outer one has one element.
 struct IndexedTensor {
   int operand = 0;
   DType dtype = DType::F32;
@@ -104,8 +105,8 @@ TensorDesc denseDescOf(const Fusion& segment, const Analysis& analysis, const Ax
 
 // Creates the space of a segment. The function maps the operands to the axes of `analysis`, drops
 // axes of extent 1, and orders the kept and the reduced axes by strides. Then it merges
-// neighbouring axes if the strides of every tensor allow this and no body uses the index along one
-// of them.
+// neighbouring axes if the strides of every tensor allow this, and no body uses the index along one
+// of them or mergeIndexedAxes() permits it.
 Space coalesce(const Fusion& segment, const Analysis& analysis, const AxisExtents& extents,
                DescList inputs, DescList outputs);
 
@@ -130,5 +131,9 @@ bool lanesAlongReduced(const Space& space);
 
 // Returns whether the kernel may have lookups: loads at indices that it loads first.
 bool hasLookups(const Space& space);
+
+// Returns whether the kernel selects among several indexed tensors by the index along the axis, as
+// in a cat along the axis.
+bool selectsAlong(const Space& space, size_t axis);
 
 }  // namespace heddle::codegen

@@ -109,16 +109,6 @@ bool hasShortShiftedRows(const Space& space) {
          rows.keptCount() >= row_limits::kFewRows && vectorsOf(rows, 1, false).length == 1;
 }
 
-// Returns whether the kernel selects among several indexed tensors by the index along the row, as
-// in a cat along the row. It then compares the indices of each vector. On an H200, "rows" took 1.2
-// to 1.6 times as long for such kernels as "loops".
-bool selectsAlongRow(const Space& rows) {
-  return rows.indexed.size() > 1 &&
-         std::ranges::any_of(rows.coordinates, [&](const SpaceCoordinate& c) {
-           return c.shifted && c.axis == static_cast<int>(rows.kept);
-         });
-}
-
 }  // namespace
 
 bool hasUnalignedRows(const Space& space, Target target) {
@@ -131,7 +121,10 @@ bool hasUnalignedRows(const Space& space, Target target) {
   // Kernels of the family "loops" access elements of unaligned vectors one by one. This is fast for
   // elements of 4 bytes or more.
   if (!space.hasReduced() && widestOf(rows) >= 4) return false;
-  if (!space.hasReduced() && selectsAlongRow(rows)) return false;
+  // Kernels that select along the row compare the indices of each vector. On an H200, "rows" took
+  // 1.2 to 1.6 times as long for them as "loops".
+  if (!space.hasReduced() && selectsAlong(rows, rows.kept)) return false;
+  if (!isContiguousAlongRow(rows)) return false;
   const auto [length, shifted] = vectorsOf(rows, 1, false);
   const int64_t vectors = vectorsPerRow(rows, length);
   // Several blocks can share a long row of a pointwise kernel (RowLayout::row_blocks). A row is
@@ -142,8 +135,7 @@ bool hasUnalignedRows(const Space& space, Target target) {
   constexpr int64_t kVectorsOfBlock = 4 * row_limits::kLoopThreads;
   const bool is_long = !space.hasReduced() && !space.indexed.empty() && vectors >= kLongVectors &&
                        vectors * rows.keptCount() >= row_limits::kFewRows * kVectorsOfBlock;
-  return isContiguousAlongRow(rows) && (rows.keptCount() >= row_limits::kFewRows || is_long) &&
-         shifted && vectors >= shortest;
+  return (rows.keptCount() >= row_limits::kFewRows || is_long) && shifted && vectors >= shortest;
 }
 
 }  // namespace heddle::codegen
