@@ -158,6 +158,8 @@ HD_UNARY(log10)
 inline double log1p(double x) { return ::HD_LIBM(log1p)(x); }
 HD_UNARY(sin)
 HD_UNARY(cos)
+inline float nearSin(float x) { return sin(x); }
+inline float nearCos(float x) { return cos(x); }
 HD_UNARY(tan)
 HD_UNARY(asin)
 HD_UNARY(acos)

@@ -83,6 +83,11 @@ __device__ inline float nearDivision(float x, float y) {
   return result;
 }
 
+// Return the sine and the cosine of large angles, of infinity and of NaN. These functions are not
+// inline, because their many instructions rarely run.
+static __device__ __noinline__ float sinOfLarge(float x) { return ::sinf(x); }
+static __device__ __noinline__ float cosOfLarge(float x) { return ::cosf(x); }
+
 // --- blocks and warps ----------------------------------------------------------------------------
 
 __device__ inline int thread() { return (int)threadIdx.x; }

@@ -92,8 +92,10 @@ std::vector<OpDef> realOps() {
       Row::real("sqrt", "hd::sqrt({0})", [](D a) { return std::sqrt(a[0]); }),
       Row::real("rsqrt", "hd::rsqrt({0})", [](D a) { return 1.0 / std::sqrt(a[0]); }),
       Row::real("reciprocal", "(1 / {0})", [](D a) { return 1.0 / a[0]; }),
-      Row::real("sin", "hd::sin({0})", [](D a) { return std::sin(a[0]); }),
-      Row::real("cos", "hd::cos({0})", [](D a) { return std::cos(a[0]); }),
+      Row::real("sin", "hd::sin({0})", [](D a) { return std::sin(a[0]); })
+          .whenRounded("hd::nearSin({0})"),
+      Row::real("cos", "hd::cos({0})", [](D a) { return std::cos(a[0]); })
+          .whenRounded("hd::nearCos({0})"),
       Row::real("tan", "hd::tan({0})", [](D a) { return std::tan(a[0]); }),
       Row::real("asin", "hd::asin({0})", [](D a) { return std::asin(a[0]); }),
       Row::real("acos", "hd::acos({0})", [](D a) { return std::acos(a[0]); }),

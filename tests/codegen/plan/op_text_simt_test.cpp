@@ -1,5 +1,6 @@
-// Tests the forms of 1 + erf(z) and 1 + tanh(z) for results that are rounded to 16 bits
-// (codegen/plan/op_text.h). Runs CUDA kernels on the host and compares them with the C++ library.
+// Tests the forms of 1 + erf(z), 1 + tanh(z), sin(z) and cos(z) for results that are rounded to 16
+// bits (codegen/plan/op_text.h). Runs CUDA kernels on the host and compares them with the C++
+// library.
 #include "tests/codegen/simt/simt_cases.h"
 
 namespace heddle::codegen::op_text_simt_test {
@@ -7,27 +8,27 @@ namespace {
 
 using testing::Cases;
 
-// Adds a kernel that computes 1 + f(z) for z = -12, -12 + 1/512, ... 12.
+// Adds a kernel that computes `result` from %z = -12, -12 + 1/512, ... 12, and rounds it.
 constexpr int64_t kPoints = 24 * 512 + 1;
 double pointAt(int64_t i) { return static_cast<double>(i) / 512 - 12; }
-void addPoints(Cases& cases, const std::string& f, const std::string& dtype) {
+void addPoints(Cases& cases, const std::string& result, const std::string& dtype) {
   cases.add(fmt::format(") {{ %i = iota(sizes=[{}], axis=0) %c = cast(%i, dtype=f32) %s = mul(%c, "
-                        "0.001953125) %z = sub(%s, 12.0) %f = {}(%z) %a = add(%f, 1.0) %y = "
-                        "cast(%a, dtype={}) return %y",
-                        kPoints, f, dtype),
+                        "0.001953125) %z = sub(%s, 12.0) {} %y = cast(%a, dtype={}) return %y",
+                        kPoints, result, dtype),
             {}, {});
 }
+std::string onePlus(const std::string& f) { return "%f = " + f + "(%z) %a = add(%f, 1.0)"; }
 
-// Compares a kernel with `wanted`. The error of an element may be 2^-16 more than `rounding`, half
-// the distance between 1 and the next number of the dtype. Numbers below the smallest normal number
-// of bf16 and f32 may be 0.
+// Compares a kernel with `wanted`. The relative error of an element may be 2^-16 more than
+// `rounding`, half the distance between 1 and the next number of the dtype. Numbers below the
+// smallest normal number of bf16 and f32 may be 0.
 void expectNear(Cases& cases, size_t number, double rounding, double (*wanted)(double)) {
   EXPECT_EQ(cases.run(number, 1, 1e30), "") << cases.name(number);
   const HostTensor got = testing::valuesOf(cases.output(number));
   for (int64_t i = 0; i < kPoints; ++i) {
     const double expected = wanted(pointAt(i));
     const double smallest = got.dtype == DType::F16 ? 0x1p-25 : 0x1p-126;
-    const double limit = (rounding + 0x1p-16) * expected + smallest;
+    const double limit = (rounding + 0x1p-16) * std::fabs(expected) + smallest;
     EXPECT_NEAR(toDouble(got.at(i)), expected, limit) << cases.name(number) << pointAt(i);
   }
 }
@@ -37,15 +38,55 @@ double onePlusTanh(double z) { return 2 / (1 + std::exp(-2 * z)); }
 
 TEST(OpTextSimt, SumsThatCancelAreAccurate) {
   Cases cases;
-  addPoints(cases, "erf", "bf16");
-  addPoints(cases, "erf", "f16");
-  addPoints(cases, "tanh", "bf16");
-  addPoints(cases, "tanh", "f16");
+  addPoints(cases, onePlus("erf"), "bf16");
+  addPoints(cases, onePlus("erf"), "f16");
+  addPoints(cases, onePlus("tanh"), "bf16");
+  addPoints(cases, onePlus("tanh"), "f16");
   cases.compile();
   expectNear(cases, 0, 0x1p-8, onePlusErf);
   expectNear(cases, 1, 0x1p-11, onePlusErf);
   expectNear(cases, 2, 0x1p-8, onePlusTanh);
   expectNear(cases, 3, 0x1p-11, onePlusTanh);
+}
+
+// The factors take the angles through many periods, and beyond 2^16. The products are exact in f32.
+double sinOf(double z) { return std::sin(z); }
+double cosOf(double z) { return std::cos(z); }
+double sinOfMany(double z) { return std::sin(z * 1024); }
+double cosOfMany(double z) { return std::cos(z * 1024); }
+double sinOfLarge(double z) { return std::sin(z * 0x1p20); }
+double cosOfLarge(double z) { return std::cos(z * 0x1p20); }
+
+TEST(OpTextSimt, SinesAreAccurateForSmallAndLargeAngles) {
+  Cases cases;
+  for (const char* f : {"sin", "cos"}) {
+    for (const char* dtype : {"bf16", "f16"}) {
+      for (const char* factor : {"1.0", "1024.0", "1048576.0"}) {
+        addPoints(cases, fmt::format("%m = mul(%z, {}) %a = {}(%m)", factor, f), dtype);
+      }
+    }
+  }
+  cases.compile();
+  double (*const wanted[])(double) = {sinOf, sinOfMany, sinOfLarge, cosOf, cosOfMany, cosOfLarge};
+  for (size_t i = 0; i < 12; ++i) {
+    expectNear(cases, i, i % 6 < 3 ? 0x1p-8 : 0x1p-11, wanted[i / 6 * 3 + i % 3]);
+  }
+}
+
+// The logarithm of 0 is -infinity, so the first sine and cosine are NaN.
+TEST(OpTextSimt, SinesOfInfinityAreNan) {
+  Cases cases;
+  for (const char* f : {"sin", "cos"}) {
+    cases.add(fmt::format(") {{ %i = iota(sizes=[4], axis=0) %c = cast(%i, dtype=f32) %l = "
+                          "log(%c) %a = {}(%l) %y = cast(%a, dtype=bf16) return %y",
+                          f),
+              {}, {});
+  }
+  cases.compile();
+  for (size_t i = 0; i < cases.size(); ++i) {
+    EXPECT_EQ(cases.run(i, 1, 1), "") << cases.name(i);
+    EXPECT_TRUE(std::isnan(toDouble(testing::valuesOf(cases.output(i)).at(0)))) << cases.name(i);
+  }
 }
 
 // Returns the text of a kernel that computes the body from %x and stores %y.

@@ -109,6 +109,8 @@ inline unsigned product(unsigned a, unsigned b, unsigned& high) {
 }
 inline float nearReciprocal(float x) { return fabsf(1 / x) < 0x1p-126f ? copysignf(0, x) : 1 / x; }
 inline float nearPowerOfTwo(float x) { return x < -126 ? 0 : exp2f(x); }
+inline float sinOfLarge(float x) { return sinf(x); }
+inline float cosOfLarge(float x) { return cosf(x); }
 
 inline int thread() { return simt_host->thread(); }
 inline int threads() { return simt_host->threads(); }
