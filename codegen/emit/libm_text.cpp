@@ -58,6 +58,14 @@ struct LibmCaller {
 const LibmCaller kLibmCallers[] = {{"softplus", false, {"exp", "log1p"}},
                                    {"erfinv", true, {"exp", "log", "erf", "erfc"}}};
 
+// A function of cpu_math.h that calls a function of libm with the type of its operands.
+struct LibmWrapper {
+  std::string_view name;
+  std::string_view calls;
+};
+constexpr LibmWrapper kLibmWrappers[] = {
+    {"powByNumber", "pow"}, {"nearSin", "sin"}, {"nearCos", "cos"}};
+
 // Returns whether the text contains a call such as "hd::exp(".
 bool callsHd(std::string_view text, std::string_view function) {
   constexpr std::string_view kNamespace = "hd::";
@@ -87,7 +95,10 @@ bool needsLibm(const Node& node, const LibmFunction& function, bool f64) {
   if (f64 && callsLibmByAnother(node.text, function.name, wide)) return true;
   if (wide != f64 || (!f64 && !function.f32)) return false;
   return callsHd(node.text, function.name) ||
-         (function.name == "pow" && callsHd(node.text, "powByNumber"));
+         std::any_of(std::begin(kLibmWrappers), std::end(kLibmWrappers),
+                     [&](const LibmWrapper& wrapper) {
+                       return wrapper.calls == function.name && callsHd(node.text, wrapper.name);
+                     });
 }
 
 // Defines the versions of one libm function that loops call (codegen/runtime/cpu_math.h).

@@ -158,8 +158,6 @@ HD_UNARY(log10)
 inline double log1p(double x) { return ::HD_LIBM(log1p)(x); }
 HD_UNARY(sin)
 HD_UNARY(cos)
-inline float nearSin(float x) { return sin(x); }
-inline float nearCos(float x) { return cos(x); }
 HD_UNARY(tan)
 HD_UNARY(asin)
 HD_UNARY(acos)
@@ -176,6 +174,8 @@ HD_BINARY(pow)
 HD_BINARY(atan2)
 inline float fmod(float x, float y) { return ::fmodf(x, y); }
 inline double fmod(double x, double y) { return ::fmod(x, y); }
+inline float nearSin(float x) { return sin(x); }  // as nearExp() in cpu_vector_math.h
+inline float nearCos(float x) { return cos(x); }
 HD_BUILTIN(sqrt)
 HD_BUILTIN(floor)
 HD_BUILTIN(ceil)

@@ -59,8 +59,8 @@ HD_INLINE float exp(float x) {
   return x > 90.0f ? infF32() : above;
 }
 
-// Kernels call these two functions for results that are rounded to 16 bits or less (OpDef in
-// ir/ops/op.h, rounded_text). On the CPU, faster approximations would not save time.
+// Kernels call functions such as nearExp() for results that are rounded to 16 bits or less
+// (OpDef::rounded_text in ir/ops/op.h). On the CPU, faster approximations would not save time.
 HD_INLINE float nearExp(float x) { return exp(x); }
 HD_INLINE float nearDivision(float x, float y) { return x / y; }
 
@@ -113,6 +113,10 @@ HD_INLINE float log1p(float x) {
   const float lost = x - (sum - 1.0f);
   const float result = log(sum) + lost / sum;
   return (sum > 0.0f) & (sum < infF32()) ? (x == 0.0f ? x : result) : log(sum);
+}
+
+HD_INLINE float nearSoftplus(float x, float beta, float threshold) {
+  return x * beta > threshold ? x : log1p(exp(x * beta)) / beta;
 }
 
 HD_INLINE float erf(float x) {

@@ -85,8 +85,8 @@ __device__ inline float nearDivision(float x, float y) {
 
 // Return the sine and the cosine of large angles, of infinity and of NaN. These functions are not
 // inline, because their many instructions rarely run.
-static __device__ __noinline__ float sinOfLarge(float x) { return ::sinf(x); }
-static __device__ __noinline__ float cosOfLarge(float x) { return ::cosf(x); }
+__device__ __noinline__ inline float sinOfLarge(float x) { return ::sinf(x); }
+__device__ __noinline__ inline float cosOfLarge(float x) { return ::cosf(x); }
 
 // --- blocks and warps ----------------------------------------------------------------------------
 

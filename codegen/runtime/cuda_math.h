@@ -1,7 +1,7 @@
 // Functions of the op table (ir/ops) for generated CUDA kernels. A kernel source contains this text
 // after cuda_memory.h. Functions such as exp() call CUDA's standard math functions. nearExp(),
-// nearErfc(), nearSin(), nearCos(), nearDivided() and overOnePlus() for floats are faster and less
-// exact.
+// nearErfc(), nearSin(), nearCos(), nearSoftplus(), nearDivided() and overOnePlus() for floats are
+// faster and less exact.
 
 #define HD_UNARY(name)                                           \
   __device__ inline float name(float x) { return ::name##f(x); } \
@@ -259,6 +259,21 @@ __device__ inline float softplus(float x, float beta, float threshold) {
 }
 __device__ inline double softplus(double x, double beta, double threshold) {
   return softplusOf(x, beta, threshold);
+}
+// Returns softplus(x, beta, threshold) with a relative error of at most 2^-16. With z = x * beta
+// and t = exp(-|z|), log(1 + exp(z)) is max(z, 0) + log(1 + t). A polynomial with a relative error
+// below 2^-19 approximates log(1 + t) / t for 0 <= t <= 1.
+__device__ inline float nearSoftplus(float x, float beta, float threshold) {
+  const float z = x * beta;
+  const float t = nearExp(-::fabsf(z));
+  float p = multiplyAdd(0x1.cf5f7cp-7f, t, -0x1.0ffb54p-4f);
+  p = multiplyAdd(p, t, 0x1.319c4ap-3f);
+  p = multiplyAdd(p, t, -0x1.e15becp-3f);
+  p = multiplyAdd(p, t, 0x1.530a70p-2f);
+  p = multiplyAdd(p, t, -0x1.ffddd4p-2f);
+  p = multiplyAdd(p, t, 0x1.ffffd6p-1f);
+  const float soft = multiplyAdd(t, p, ::fmaxf(z, 0.0f));
+  return z > threshold ? x : nearDivision(soft, beta);
 }
 // Interpolates between a (weight 0) and b (weight 1). For these two weights, the result is exactly
 // a or b if b - a does not overflow.

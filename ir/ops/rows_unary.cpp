@@ -134,6 +134,7 @@ std::vector<OpDef> realOps() {
             return scaled > a[2] ? a[0] : std::log1p(std::exp(scaled)) / a[1];
           })
           .optional(kBetaThreshold)
+          .whenRounded("hd::nearSoftplus({0}, {1}, {2})")
           .says(
               "Operands: x, beta = 1, threshold = 20. Gives x if x * beta is above the threshold"),
   };

@@ -1,4 +1,4 @@
-// Tests the forms of 1 + erf(z), 1 + tanh(z), sin(z) and cos(z) for results that are rounded to 16
+// Tests the forms of 1 + erf(z), 1 + tanh(z), sines and softplus for results that are rounded to 16
 // bits (codegen/plan/op_text.h). Runs CUDA kernels on the host and compares them with the C++
 // library.
 #include "tests/codegen/simt/simt_cases.h"
@@ -31,6 +31,10 @@ void expectNear(Cases& cases, size_t number, double rounding, double (*wanted)(d
     const double limit = (rounding + 0x1p-16) * std::fabs(expected) + smallest;
     EXPECT_NEAR(toDouble(got.at(i)), expected, limit) << cases.name(number) << pointAt(i);
   }
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
 }
 
 double onePlusErf(double z) { return std::erfc(-z); }
@@ -68,8 +72,27 @@ TEST(OpTextSimt, SinesAreAccurateForSmallAndLargeAngles) {
   }
   cases.compile();
   double (*const wanted[])(double) = {sinOf, sinOfMany, sinOfLarge, cosOf, cosOfMany, cosOfLarge};
-  for (size_t i = 0; i < 12; ++i) {
+  for (size_t i = 0; i < cases.size(); ++i) {
     expectNear(cases, i, i % 6 < 3 ? 0x1p-8 : 0x1p-11, wanted[i / 6 * 3 + i % 3]);
+  }
+}
+
+double softplusOf(double z) { return std::log1p(std::exp(z)); }
+double softplusOfTwo(double z) { return std::log1p(std::exp(2 * z)) / 2; }
+double softplusUpToFive(double z) { return z > 5 ? z : std::log1p(std::exp(z)); }
+
+TEST(OpTextSimt, SoftplusIsAccurate) {
+  Cases cases;
+  for (const char* dtype : {"bf16", "f16"}) {
+    addPoints(cases, "%a = softplus(%z)", dtype);
+    addPoints(cases, "%a = softplus(%z, 2.0, 40.0)", dtype);
+    addPoints(cases, "%a = softplus(%z, 1.0, 5.0)", dtype);
+  }
+  cases.compile();
+  EXPECT_TRUE(has(cases.text(0), "hd::nearSoftplus("));
+  double (*const wanted[])(double) = {softplusOf, softplusOfTwo, softplusUpToFive};
+  for (size_t i = 0; i < cases.size(); ++i) {
+    expectNear(cases, i, i < 3 ? 0x1p-8 : 0x1p-11, wanted[i % 3]);
   }
 }
 
@@ -95,9 +118,6 @@ std::string textOf(const std::string& body, const std::string& dtype = "bf16") {
   cases.add(fmt::format("%x: {}[n]) {{ {} return %y", dtype, body), {{{64}}}, {{"n", 64}});
   return cases.text(0);
 }
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 TEST(OpTextSimt, GeluOfANarrowTypeHasAFasterForm) {
   const std::string erf = textOf("%y = gelu(%x)");
@@ -106,6 +126,12 @@ TEST(OpTextSimt, GeluOfANarrowTypeHasAFasterForm) {
   const std::string tanh = textOf("%y = gelu(%x, approximate=tanh)");
   EXPECT_TRUE(has(tanh, "hd::nearExp(")) << tanh;
   EXPECT_FALSE(has(tanh, "hd::tanh(")) << tanh;
+}
+
+TEST(OpTextSimt, SinesOfANarrowTypeHaveAFasterForm) {
+  EXPECT_TRUE(has(textOf("%y = sin(%x)"), "hd::nearSin("));
+  EXPECT_TRUE(has(textOf("%y = cos(%x)"), "hd::nearCos("));
+  EXPECT_TRUE(has(textOf("%y = sin(%x)", "f32"), "hd::sin("));
 }
 
 // The result is f32, or it has a small relative error only with an exact sum, or the fusion rounds

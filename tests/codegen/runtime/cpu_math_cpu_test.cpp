@@ -58,5 +58,26 @@ TEST(CpuMath, ErfinvIsDefinedUpToOne) {
   }
 }
 
+// The kernels of these types have another text (OpDef::rounded_text), and also need libm.
+TEST(CpuMath, SinesOfNarrowTypes) {
+  for (const DType dtype : {DType::BF16, DType::F16}) {
+    for (const char* op : {"sin", "cos"}) {
+      FusionBuilder b(op);
+      b.output(b.pointwise(op, {b.input("x", dtype, symbols("n"))}));
+      constexpr int64_t kCount = 101;
+      Buffer in(dtype, {kCount});
+      Buffer out(dtype, {kCount});
+      for (int64_t i = 0; i < kCount; ++i) in.set({i}, static_cast<double>(i - 50) / 4);
+      CpuKernels::shared().run(std::move(b).build(), {&in}, {&out});
+      for (int64_t i = 0; i < kCount; ++i) {
+        const double x = in.at({i});
+        const double exact = *op == 's' ? std::sin(x) : std::cos(x);
+        const double rounding = dtype == DType::BF16 ? 0x1p-8 : 0x1p-11;
+        EXPECT_NEAR(out.at({i}), exact, rounding * std::fabs(exact)) << op << "(" << x << ")";
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace heddle::codegen::cpu_math_cpu_test
