@@ -33,8 +33,8 @@ std::string orderOf(const Schedule& schedule) {
   const std::string common = fmt::format("loop {} {} {} {}", static_cast<int>(schedule.kind),
                                          schedule.lanes, schedule.chunk, schedule.splits);
   if (schedule.target == Target::Cpp) return common;
-  return common +
-         fmt::format(" {} {} {}", schedule.unroll, schedule.block, schedule.reduce_threads);
+  return common + fmt::format(" {} {} {} {}", schedule.unroll, schedule.block,
+                              schedule.reduce_threads, schedule.shifted);
 }
 
 bool reduces(const EntryNumbers& entry) {

@@ -40,6 +40,8 @@ void appendFacts(const EntryNumbers& entry, std::string& facts) {
   facts += static_cast<char>(s.kind);
   appendFlag(s.exact, facts);
   appendFlag(s.streams, facts);
+  appendFlag(s.shifted, facts);
+  appendFlag(s.overlaps, facts);
   appendFlag(s.target == Target::Cuda && needsWideIndex(numbers), facts);
   for (int32_t number : {s.lanes, s.unroll, s.block, s.reduce_threads}) {
     facts.append(reinterpret_cast<const char*>(&number), sizeof(number));

@@ -195,7 +195,7 @@ int64_t PiecePlanner::decideLoops(Space space, const Analysis& analysis,
   }
   if (!loops) loops = loopTensors(makeComputation(segment_, analysis, space), space);
   const int64_t reduced_count = space.reducedCount();
-  Schedule schedule = chooseSchedule(space, target_, true, !analysis.joint.empty());
+  Schedule schedule = chooseSchedule(space, target_, true, !analysis.joint.empty(), choice);
   apply(choice, space, true, schedule);
   if (schedule.splits == 1) {
     keepOnly(loops->whole, space);

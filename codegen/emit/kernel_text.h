@@ -157,7 +157,7 @@ std::string emitBundlesCpp(const TileProgram& program);   // emitCpp() of a prog
 std::string emitCudaRanges(const std::string& entry, const TileProgram& first,
                            const TileProgram& second);
 // Returns the text of one half as a function: `void entry(args)`, or `void entry(args, scratch)`
-// if LoopCombiner::usesScratch() (codegen/emit/emit_loop_combine.h) returns true.
+// if LoopCombiner::usesScratch() (codegen/emit/tiles/emit_loop_combine.h) returns true.
 std::string emitCudaHalf(const TileProgram& program);
 
 // Returns the text of a pointwise program of items as a function that the kernel of a CUDA shared

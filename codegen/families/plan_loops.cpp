@@ -76,7 +76,7 @@ bool isInOneLaunch(const Schedule& first, const Space& second) {
     if (tensor.isInWorkspace()) bytes += sizeOf(tensor.dtype);
   }
   const bool inner = first.kind == ScheduleKind::InnerReduction;
-  const int64_t elements = int64_t{first.block / first.reduce_threads} * (inner ? 1 : first.lanes);
+  const int64_t elements = int64_t{first.columnsOfBlock()} * (inner ? 1 : first.lanes);
   return bytes * std::min(elements, second.keptCount()) * first.splits <= kMostBytes;
 }
 
@@ -88,6 +88,7 @@ Schedule combineSchedule(const Schedule& first, const Space& second) {
   Schedule s = first;
   s.splits = 1;
   s.streams = false;
+  s.shifted = false;
   if (s.kind == ScheduleKind::InnerReduction) {
     s.lanes = 1;
     s.chunk = 1;
@@ -107,7 +108,7 @@ LoopPlan planLoops(const Fusion& segment, const Analysis& analysis, const Space&
   d.first.entry = "heddle_kernel" + suffix;
   d.first.space = space;
   d.first.computation = d.computation;
-  d.first.schedule = chooseSchedule(space, target, true, !analysis.joint.empty());
+  d.first.schedule = chooseSchedule(space, target, true, !analysis.joint.empty(), choice);
   apply(choice, space, true, d.first.schedule);
   d.first.reduced_count = space.reducedCount();
   if (d.first.schedule.splits > 1) {

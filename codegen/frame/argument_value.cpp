@@ -16,7 +16,7 @@ namespace {
 int64_t itemsAlong(size_t axis, const FrameNumbers& numbers) {
   const int64_t extent = numbers.space.extents[axis];
   const Schedule& schedule = numbers.schedule;
-  return axis == schedule.laneAxis(numbers.space) ? ceilDiv(extent, schedule.chunk) : extent;
+  return axis == schedule.laneAxis(numbers.space) ? schedule.laneItems(extent) : extent;
 }
 
 // Returns the number of reduced items of a range, or of a part of a divided row

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "codegen/plan/schedule_cpu.h"
+#include "codegen/plan/shift_columns.h"
 #include "ir/base/check.h"
 
 namespace heddle::codegen {
@@ -180,7 +181,7 @@ void chooseReductionLanes(const Space& space, Schedule& s, bool may_split) {
 // Returns the number of groups of blocks of a CUDA reduction. The blocks of a group reduce the same
 // items of the kept axes, each block in another range of the reduced items.
 int64_t groupsOf(const Schedule& s, const Space& space) {
-  return ceilDiv(keptItems(s, space), int64_t{s.block / s.reduce_threads});
+  return ceilDiv(keptItems(s, space), int64_t{s.columnsOfBlock()});
 }
 
 // Returns whether an outer reduction should set Schedule::streams. On an H200, reductions of one
@@ -215,10 +216,8 @@ int64_t blocksPerProcessor(const Schedule& s, bool has_joint, int64_t groups) {
   return s.lanes * s.unroll >= 32 ? 2 : 4;
 }
 
-void scheduleCudaReduction(const Space& space, Schedule& s, bool may_split, bool has_joint) {
-  chooseReductionLanes(space, s, may_split);
-  s.chunk = s.lanes;
-  s.exact = space.extents[s.laneAxis(space)] % s.lanes == 0;
+// Chooses the block of a reduction, and how many of its threads share a kept item.
+void chooseReductionThreads(const Space& space, Schedule& s, bool may_split) {
   int64_t kept = keptItems(s, space);
   int64_t reduced = reducedItems(s, space);
   s.block = 256;
@@ -253,6 +252,21 @@ void scheduleCudaReduction(const Space& space, Schedule& s, bool may_split, bool
     if (columns * s.reduce_threads < 32) s.reduce_threads = static_cast<int32_t>(32 / columns);
     if (s.reduce_threads == 1) s.block = 128;
   }
+}
+
+void scheduleCudaReduction(const Space& space, Schedule& s, bool may_split, bool has_joint,
+                           const KernelChoice* choice) {
+  const int32_t width = std::min(vectorWidth(space, s.laneAxis(space)), 8);
+  if (may_split && !has_joint && shouldShift(space, width, choice)) {
+    scheduleShifted(space, width, s);
+    s.unroll = std::min<int32_t>(unrollFor(space, s.lanes, kBytesInFlight) * 2, 8);
+  } else {
+    chooseReductionLanes(space, s, may_split);
+    s.chunk = s.lanes;
+    s.exact = space.extents[s.laneAxis(space)] % s.lanes == 0;
+    chooseReductionThreads(space, s, may_split);
+  }
+  const int64_t reduced = reducedItems(s, space);
   s.streams = !has_joint && streamsColumns(space, s);
   while (s.unroll > 1 && reduced < int64_t{s.reduce_threads} * s.unroll) s.unroll /= 2;
   int64_t blocks = std::max<int64_t>(groupsOf(s, space), 1);
@@ -276,7 +290,7 @@ int64_t keptItems(const Schedule& schedule, const Space& space) {
   int64_t lane_extent = space.extents[space.kept - 1];
   int64_t rows = 1;
   for (size_t i = 0; i + 1 < space.kept; ++i) rows *= space.extents[i];
-  return rows * ceilDiv(lane_extent, schedule.chunk);
+  return rows * schedule.laneItems(lane_extent);
 }
 
 int64_t reducedItems(const Schedule& schedule, const Space& space) {
@@ -286,7 +300,8 @@ int64_t reducedItems(const Schedule& schedule, const Space& space) {
   return rows * ceilDiv(space.extents.back(), schedule.chunk);
 }
 
-Schedule chooseSchedule(const Space& space, Target target, bool may_split, bool has_joint) {
+Schedule chooseSchedule(const Space& space, Target target, bool may_split, bool has_joint,
+                        const KernelChoice* choice) {
   Schedule s;
   s.target = target;
   if (space.hasReduced()) {
@@ -296,7 +311,7 @@ Schedule chooseSchedule(const Space& space, Target target, bool may_split, bool 
   if (s.kind == ScheduleKind::Pointwise) {
     cuda ? scheduleCudaPointwise(space, s) : scheduleCpuPointwise(space, s);
   } else {
-    cuda ? scheduleCudaReduction(space, s, may_split, has_joint)
+    cuda ? scheduleCudaReduction(space, s, may_split, has_joint, choice)
          : scheduleCpuReduction(space, s, may_split);
   }
   return s;
@@ -324,6 +339,7 @@ KernelChoice choiceOf(const Schedule& s) {
     choice.parameters = {{"lanes", s.lanes}, {"unroll", s.unroll}, {"block", s.block}};
     if (reduces) choice.set("reduce_threads", s.reduce_threads);
     choice.set("streams", s.streams ? 1 : 0);
+    if (s.shifted) choice.set("shifted", 1);
   } else {
     if (reduces) choice.set("lanes", s.lanes);
     choice.set("chunk", s.chunk);
@@ -348,6 +364,9 @@ void applyCuda(const KernelChoice* choice, const Space& space, Schedule& s) {
   } else {
     s.reduce_threads =
         static_cast<int32_t>(powerOf(choice, "reduce_threads", s.block, s.reduce_threads));
+    s.shifted = s.shifted && mayShift(space, s);
+    s.overlaps = s.shifted;
+    s.exact = s.exact && !s.overlaps;
   }
 }
 

@@ -39,6 +39,11 @@ struct Schedule {
   int32_t lanes = 1;
   int64_t chunk = 1;
   bool exact = false;  // CUDA: the extent of the lane axis is a multiple of `lanes`
+  // CUDA outer reductions (codegen/plan/shift_columns.h). `shifted`: vectors begin at the aligned
+  // address before their first element. `overlaps`: the last column of a block is the first column
+  // of the next block, which stores its results. A shifted reduction overlaps.
+  bool shifted = false;
+  bool overlaps = false;
   int32_t unroll = 1;
   int32_t block = 1;
   int32_t reduce_threads = 1;
@@ -50,6 +55,13 @@ struct Schedule {
 
   // Returns the axis of `space` along which lanes run.
   size_t laneAxis(const Space& space) const;
+  // Returns the number of items along `extent` elements of the lane axis. The vectors of shifted
+  // reductions begin up to lanes - 1 elements before their columns, so one more may be necessary.
+  int64_t laneItems(int64_t extent) const {
+    return ceilDiv(overlaps ? extent + chunk - 1 : extent, chunk);
+  }
+  // CUDA reductions: returns the number of kept items whose results a block stores.
+  int32_t columnsOfBlock() const { return block / reduce_threads - (overlaps ? 1 : 0); }
 };
 
 // These functions return the number of items along the kept axes and along the reduced axes
@@ -64,8 +76,10 @@ int32_t cpuLanes(int64_t chunk);
 
 // Chooses the schedule for `space`. `may_split` permits splits > 1, which need a workspace.
 // `has_joint`: a pair of reductions is computed together (codegen/plan/joint.h), so that a CUDA
-// thread needs about twice as many registers.
-Schedule chooseSchedule(const Space& space, Target target, bool may_split, bool has_joint = false);
+// thread needs about twice as many registers. If `choice` has the family "loops" and names
+// `shifted`, it decides whether columns are shifted. Its other parameters are for apply().
+Schedule chooseSchedule(const Space& space, Target target, bool may_split, bool has_joint = false,
+                        const KernelChoice* choice = nullptr);
 
 // Chooses the schedule of a pointwise part of a segment that shares a launch with other parts
 // (codegen/families/shared_launch.h). Parts of all sizes should share one kernel text. CUDA: the
@@ -75,9 +89,9 @@ Schedule chooseSharedSchedule(const Space& space, Target target);
 
 // Returns the parameters of a schedule as a choice of the family "loops".
 KernelChoice choiceOf(const Schedule& schedule);
-// Changes the parameters that the choice names, as far as the space permits. `schedule` must be a
-// result of chooseSchedule(). Changes nothing if `choice` is nullptr or has a family other than
-// "loops".
+// Changes the parameters that the choice names, as far as the space permits. `schedule` must be the
+// result of chooseSchedule() for the same choice. Changes nothing if `choice` is nullptr or has a
+// family other than "loops".
 void apply(const KernelChoice* choice, const Space& space, bool may_split, Schedule& schedule);
 
 }  // namespace heddle::codegen

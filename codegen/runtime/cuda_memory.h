@@ -150,6 +150,14 @@ __device__ inline void loadPart(To& to, const T* from, bool whole, int first, in
     if (i >= first && i < end) to.set(i, from[i]);
   }
 }
+// Loads elements `first` to `end` - 1 of kLanes elements. The address is aligned. The other
+// elements become 0.
+template <int kLanes, bool kStreams = false, class T>
+__device__ inline void loadShifted(Lanes<kLanes, T>& to, const T* from, int first, int end) {
+  if (first <= 0 && end >= kLanes) return load<kLanes, kStreams>(to, from, true, kLanes);
+#pragma unroll
+  for (int i = 0; i < kLanes; ++i) to.set(i, i >= first && i < end ? from[i] : T());
+}
 // Does the same as loadPart() for `to[at]`. Call awaitCopies() before the thread reads the vector.
 template <int kLanes, class T>
 __device__ inline void holdPart(const SharedArray<HeldLanes<kLanes, T>>& to, int at, const T* from,

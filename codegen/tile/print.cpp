@@ -21,7 +21,8 @@ std::string describe(const Schedule& s, const KernelFrame& frame) {
     text += fmt::format("{}, {} items in flight, blocks of {} threads",
                         s.exact ? "" : " with a tail", s.unroll, s.block);
     if (s.kind != ScheduleKind::Pointwise) {
-      text += fmt::format(", {} threads per reduction", s.reduce_threads);
+      text += fmt::format(", {} threads per reduction{}", s.reduce_threads,
+                          s.shifted ? ", shifted to aligned addresses" : "");
     }
   } else {
     text += fmt::format(", items of {} elements, {} items per tile", s.chunk, s.items_per_tile);

@@ -46,7 +46,7 @@ void setGrid(const Schedule& s, int64_t kept_items, LaunchStage& stage) {
   if (s.kind == ScheduleKind::Pointwise) {
     stage.grid = std::min(ceilDiv(kept_items, int64_t{s.block} * s.unroll), kMostPointwiseBlocks);
   } else {
-    stage.grid = ceilDiv(kept_items, s.block / s.reduce_threads);
+    stage.grid = ceilDiv(kept_items, int64_t{s.columnsOfBlock()});
     stage.grid_y = static_cast<int32_t>(s.splits);
   }
 }

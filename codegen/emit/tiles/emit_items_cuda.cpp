@@ -5,8 +5,9 @@
 
 #include "codegen/emit/accumulator_text.h"
 #include "codegen/emit/emit_joint_values.h"
-#include "codegen/emit/emit_loop_combine.h"
 #include "codegen/emit/kernel_text.h"
+#include "codegen/emit/tiles/emit_loop_combine.h"
+#include "codegen/emit/tiles/emit_shifted_columns.h"
 #include "codegen/emit/windows.h"
 #include "ir/base/check.h"
 
@@ -66,7 +67,6 @@ class CudaItemEmitter {
   const char* alignmentOf(int t) const {
     return s_.lanes == 1 || access(t).aligned_items ? "true" : "false";
   }
-
   const char* streams(const Access& access) const {
     return s_.streams && access.once ? ", true" : "";
   }
@@ -79,8 +79,8 @@ class CudaItemEmitter {
       } else {
         // A reduction loads the elements of an unaligned vector one by one. On an H200, reductions
         // of 16-bit elements took 0.73 to 0.98 times as long if no two elements share a register.
-        const bool is_split =
-            s_.kind != ScheduleKind::Pointwise && a.lane == LaneStride::One && !a.aligned_items;
+        const bool is_split = s_.kind != ScheduleKind::Pointwise && a.lane == LaneStride::One &&
+                              !a.aligned_items && !s_.shifted;
         out_.line(fmt::format("hd::{}Lanes<{}, {}> {}{}[{}];", is_split ? "Single" : "", s_.lanes,
                               storedType(a.dtype), prefix, load.tensor, unroll));
       }
@@ -108,8 +108,11 @@ class CudaItemEmitter {
           out_.line(fmt::format("{}[0] = *({});", to, from));
           break;
         case LaneStride::One:
-          out_.line(fmt::format("hd::load<{}{}>({}, {}, {}, count);", s_.lanes, streams(a), to,
-                                from, alignmentOf(load.tensor)));
+          out_.line(s_.shifted && reduced
+                        ? fmt::format("hd::loadShifted<{}{}>({}, {} - shift, first_lane, count);",
+                                      s_.lanes, streams(a), to, from)
+                        : fmt::format("hd::load<{}{}>({}, {}, {}, count);", s_.lanes, streams(a),
+                                      to, from, alignmentOf(load.tensor)));
           break;
         case LaneStride::Any:
           out_.line(fmt::format("hd::loadStrided<{}>({}, {}, {}, count);", s_.lanes, to, from,
@@ -188,7 +191,7 @@ class CudaItemEmitter {
     LeafText leaves = loopLeaves(loads, slot);
     writeLaneStates(out_, body, "v", frame_, leaves, s_.lanes);
     openUnrolled("lane", s_.lanes);
-    if (!s_.exact) out_.line("if (lane >= count) break;");
+    if (!s_.exact && !s_.shifted) out_.line("if (lane >= count) break;");
     leaves.window = [&](NodeId node) { return windows_->nameOf(node, slot); };
     leaves.rounds_at_stores = true;
     writeNodes(out_, body, frame_, leaves, "v", &windows_->perLane());
@@ -255,17 +258,18 @@ class CudaItemEmitter {
       out_.line(fmt::format("const int column = hd::thread() % {};", columns));
       out_.line(fmt::format("const int share = hd::thread() / {};", columns));
     }
-    out_.line(fmt::format("const Index kept = (Index)hd::block() * {} + column;", columns));
+    out_.line(
+        fmt::format("const Index kept = (Index)hd::block() * {} + column;", s_.columnsOfBlock()));
     out_.line("const bool active = kept < kept_items;");
     // Only a program that stores partial results divides the reduced items into ranges.
-    const bool stores_states = std::ranges::any_of(
-        program_.statements,
-        [](const Statement& statement) { return std::holds_alternative<StoreStates>(statement); });
-    const char* split = stores_states ? "hd::blockRow()" : "0";
-    out_.line(fmt::format("const Index split = {};", split));
+    const bool stores_states = std::ranges::any_of(program_.statements, [](const Statement& one) {
+      return std::holds_alternative<StoreStates>(one);
+    });
+    out_.line(fmt::format("const Index split = {};", stores_states ? "hd::blockRow()" : "0"));
     writeCoordinates(out_, frame_.kept);
     out_.line("const Index range_begin = split * span;");
     out_.line("const Index range_end = hd::smaller<Index>(range_begin + span, reduced_items);");
+    if (s_.shifted) writeShift(out_, program_);
   }
 
   int32_t keptLanes() const { return inner_ ? 1 : s_.lanes; }
@@ -277,11 +281,14 @@ class CudaItemEmitter {
     const std::vector<LoadTile>& loads = reduce.loads;
     windows_.emplace(body, loads, frame_.accumulators, frame_, s_.lanes);
     combiner_.declare();
-    int64_t step = int64_t{s_.reduce_threads} * s_.unroll;
     out_.open("if (active) {");
-    if (!inner_) out_.line(fmt::format("[[maybe_unused]] const int count = {};", lanesLeft()));
-    out_.open(fmt::format(
-        "for (Index first = range_begin + share; first < range_end; first += {}) {{", step));
+    if (s_.shifted) writeShiftedLanes(out_, program_);
+    if (!inner_ && !s_.shifted) {
+      out_.line(fmt::format("[[maybe_unused]] const int count = {};", lanesLeft()));
+    }
+    out_.open(
+        fmt::format("for (Index first = range_begin + share; first < range_end; first += {}) {{",
+                    int64_t{s_.reduce_threads} * s_.unroll));
     declareBuffers(loads, "in", s_.unroll);
     windows_->declare(out_, s_.unroll);
     auto openItem = [&] {
@@ -313,7 +320,7 @@ class CudaItemEmitter {
 
   // Opens the block of the threads that hold the final states.
   void openFinish() {
-    out_.open("if (active && share == 0) {");
+    out_.open(fmt::format("if (active && share == 0{}) {{", ownsColumns(s_, " && ")));
     out_.line(fmt::format("[[maybe_unused]] const int count = {};", inner_ ? "1" : lanesLeft()));
   }
 

@@ -1,5 +1,5 @@
-#include "codegen/emit/emit_loop_combine.h"
 #include "codegen/emit/kernel_text.h"
+#include "codegen/emit/tiles/emit_loop_combine.h"
 #include "ir/base/check.h"
 
 namespace heddle::codegen {

@@ -14,7 +14,7 @@ namespace heddle::codegen {
 class LoopCombiner {
  public:
   LoopCombiner(TextWriter& out, const TileProgram& program)
-      : out_(out), frame_(program.frame), s_(*program.items) {}
+      : out_(out), program_(program), frame_(program.frame), s_(*program.items) {}
 
   // Returns the number of states of a thread: one per lane. Exception: an inner reduction for which
   // addsTogether() (codegen/emit/accumulator_text.h) returns true has one state for all lanes.
@@ -33,7 +33,8 @@ class LoopCombiner {
   // Combines the states of an outer reduction, in which each lane has its own column. Here `share`
   // counts the threads that reduce the same columns, and `column` is the number of their item in
   // the block. At the end, element i of the arrays of the thread with share 0 has the final state
-  // of the column of lane i.
+  // of the column of lane i. If blocks overlap (Schedule::overlaps), the last column of the block
+  // has no final state.
   void columns();
 
  private:
@@ -43,6 +44,7 @@ class LoopCombiner {
   void column(AccumulatorId a);
 
   TextWriter& out_;
+  const TileProgram& program_;
   const KernelFrame& frame_;
   const Schedule& s_;
 };

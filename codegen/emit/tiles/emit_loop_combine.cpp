@@ -1,8 +1,9 @@
-#include "codegen/emit/emit_loop_combine.h"
+#include "codegen/emit/tiles/emit_loop_combine.h"
 
 #include <algorithm>
 
 #include "codegen/emit/accumulator_text.h"
+#include "codegen/emit/tiles/emit_shifted_columns.h"
 #include "ir/base/check.h"
 
 namespace heddle::codegen {
@@ -88,17 +89,28 @@ void LoopCombiner::column(AccumulatorId a) {
   const std::string own = fmt::format("acc{}[i]", a);
   const std::string shared = fmt::format("column{}", a);
   out_.line(fmt::format("const hd::SharedArray<{}> {}(scratch);", stateType(acc), shared));
-  const auto state = [&](const std::string& share) {
-    return fmt::format("{}[i * {} + ({}) * {} + column]", shared, s_.block, share, columns);
+  const StatePlace place = [&](const char* lane, const std::string& share, const char* column) {
+    return fmt::format("{}[{} * {} + ({}) * {} + {}]", shared, lane, s_.block, share, columns,
+                       column);
   };
+  const auto state = [&](const std::string& share) { return place("i", share, "column"); };
   const auto forLanes = [&](const std::string& statement) {
     out_.line("#pragma unroll");
     out_.line(fmt::format("for (int i = 0; i < {}; ++i) {}", s_.lanes, statement));
   };
-  forLanes(fmt::format("{} = {};", state("share"), own));
+  if (s_.shifted) {
+    writeMoveToColumns(out_, program_, a, place);
+  } else {
+    forLanes(fmt::format("{} = {};", state("share"), own));
+  }
   out_.line("hd::barrier();");
+  if (s_.shifted) {
+    out_.open(fmt::format("if ({}) {{", ownsColumns(s_, "")));
+    forLanes(fmt::format("{} = {};", own, state("share")));
+    out_.close();
+  }
   out_.open(fmt::format("for (int half = {}; half > 0; half /= 2) {{", s_.reduce_threads / 2));
-  out_.open("if (share < half) {");
+  out_.open(fmt::format("if (share < half{}) {{", s_.shifted ? ownsColumns(s_, " && ") : ""));
   forLanes(fmt::format("{} = {};", own, combineText(acc, own, state("share + half"))));
   forLanes(fmt::format("{} = {};", state("share"), own));
   out_.close();

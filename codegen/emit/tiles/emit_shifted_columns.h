@@ -1,0 +1,36 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "codegen/emit/kernel_text.h"
+#include "codegen/tile/program.h"
+
+namespace heddle::codegen {
+
+// These functions write the parts of the CUDA text of an outer reduction that only shifted columns
+// (codegen/plan/shift_columns.h) need.
+
+// Writes the variable `shift`: the shift of the thread. It is the shift of the first row that the
+// thread reduces.
+void writeShift(TextWriter& out, const TileProgram& program);
+
+// Writes the variables `first_lane` and `count`. Lanes `first_lane` to `count` - 1 of a vector have
+// elements of the row.
+void writeShiftedLanes(TextWriter& out, const TileProgram& program);
+
+// Returns a condition: the thread stores the results of its columns. The condition begins with
+// `before`. Returns "" if blocks do not overlap.
+std::string ownsColumns(const Schedule& schedule, const std::string& before);
+
+// Returns the place in shared memory of the state for a lane, a share and a column. The three
+// arguments are texts.
+using StatePlace =
+    std::function<std::string(const char* lane, const std::string& share, const char* column)>;
+
+// Writes the states of a thread to the places of the columns to which they belong. A barrier must
+// follow.
+void writeMoveToColumns(TextWriter& out, const TileProgram& program, AccumulatorId a,
+                        const StatePlace& place);
+
+}  // namespace heddle::codegen

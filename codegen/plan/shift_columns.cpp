@@ -1,0 +1,79 @@
+#include "codegen/plan/shift_columns.h"
+
+#include <algorithm>
+
+namespace heddle::codegen {
+namespace {
+
+// Returns whether the first elements of both tensors are aligned for vectors, and all their rows
+// begin equally many elements after an aligned address.
+bool haveEqualShifts(const SpaceTensor& a, const SpaceTensor& b, size_t lane_axis, int32_t lanes) {
+  const auto isAligned = [&](const SpaceTensor& t) {
+    return t.alignment % std::min<int64_t>(lanes * sizeOf(t.dtype), kFullAlignment) == 0;
+  };
+  if (!isAligned(a) || !isAligned(b)) return false;
+  for (size_t i = 0; i < a.strides.size(); ++i) {
+    if (i != lane_axis && (a.strides[i] - b.strides[i]) % lanes != 0) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool mayShift(const Space& space, const Schedule& s) {
+  constexpr int32_t kFewestColumns = 4;
+  if (s.target != Target::Cuda || s.kind != ScheduleKind::OuterReduction || s.lanes == 1 ||
+      s.reduce_threads == 1 || s.block / s.reduce_threads < kFewestColumns) {
+    return false;
+  }
+  if (space.extents.size() != space.kept + 1) return false;
+  if (!space.coordinates.empty() || !space.indexed.empty()) return false;
+  const size_t lane_axis = s.laneAxis(space);
+  const SpaceTensor* first = nullptr;
+  for (const SpaceTensor& t : space.tensors) {
+    const int64_t row_stride = t.strides[space.kept];
+    if (t.output && row_stride != 0) return false;
+    if (t.output || t.strides[lane_axis] == 0) continue;
+    if (t.strides[lane_axis] != 1 || row_stride == 0) return false;
+    if (row_stride * s.reduce_threads % s.lanes != 0) return false;
+    if (first != nullptr && !haveEqualShifts(*first, t, lane_axis, s.lanes)) return false;
+    if (first == nullptr) first = &t;
+  }
+  return first != nullptr;
+}
+
+bool shouldShift(const Space& space, int32_t width, const KernelChoice* choice) {
+  constexpr int64_t kFewestRows = 256, kFewestVectors = 2, kWidest = 4;
+  Schedule s;
+  s.kind = ScheduleKind::OuterReduction;
+  scheduleShifted(space, width, s);
+  if (!mayShift(space, s)) return false;
+  const size_t lane_axis = s.laneAxis(space);
+  if (isFamily(choice, "loops")) {
+    if (const auto asked = choice->find("shifted")) return *asked != 0;
+  }
+  const bool is_narrow = std::ranges::all_of(space.tensors, [&](const SpaceTensor& t) {
+    return t.output || t.strides[lane_axis] == 0 || sizeOf(t.dtype) <= kWidest;
+  });
+  return is_narrow && !isAligned(space, lane_axis, s.lanes) &&
+         space.reducedCount() >= kFewestRows &&
+         space.extents[lane_axis] >= kFewestVectors * s.lanes;
+}
+
+// With 8 or more threads per column, the distance of two rows of a thread is a multiple of every
+// vector. A block has 32 columns, or fewer if there are few columns.
+void scheduleShifted(const Space& space, int32_t width, Schedule& s) {
+  constexpr int32_t kBlock = 256, kMostColumns = 32, kFewestColumns = 8;
+  s.lanes = width;
+  s.chunk = width;
+  s.exact = false;
+  s.shifted = true;
+  s.overlaps = true;
+  s.block = kBlock;
+  const int64_t kept = keptItems(s, space);
+  int32_t columns = kFewestColumns;
+  while (columns < kMostColumns && columns - 1 < kept) columns *= 2;
+  s.reduce_threads = kBlock / columns;
+}
+
+}  // namespace heddle::codegen

@@ -1,0 +1,132 @@
+// Runs outer reductions with shifted columns, and compares the results with the reference
+// evaluator.
+#include "codegen/plan/shift_columns.h"
+#include "tests/codegen/simt/simt_cases.h"
+
+namespace heddle::codegen::shift_columns_simt_test {
+namespace {
+
+using testing::Cases;
+using testing::Layout;
+
+// Runs each case twice: with two orders of the threads.
+void expectRight(Cases& cases, double roundings) {
+  cases.compile();
+  for (size_t i = 0; i < cases.size(); ++i) {
+    EXPECT_EQ(cases.run(i, 2 * i, roundings), "") << cases.name(i);
+    EXPECT_EQ(cases.run(i, 2 * i + 1, roundings), "") << cases.name(i);
+  }
+}
+
+void expectShifted(const Cases& cases, bool shifted) {
+  for (size_t i = 0; i < cases.size(); ++i) {
+    EXPECT_EQ(cases.candidate(i).find("shifted").has_value(), shifted) << cases.name(i);
+  }
+}
+
+// The widths cover rows that end in each lane, rows of one block and of several blocks, and columns
+// that only a shifted vector reaches.
+TEST(ShiftColumnsSimt, SumsOfOddRows) {
+  Cases cases;
+  for (const int64_t width : {17, 18, 19, 20, 21, 22, 23, 57, 61, 121, 249, 250, 513}) {
+    cases.add("%x: bf16[n, m]) { %y = sum(%x, axes=[0]) return %y", {{{300, width}}},
+              {{"n", 300}, {"m", width}});
+  }
+  for (const int64_t width : {9, 10, 11, 29, 61, 125, 127, 333}) {
+    cases.add("%x: f32[n, m]) { %y = sum(%x, axes=[0]) return %y", {{{300, width}}},
+              {{"n", 300}, {"m", width}});
+  }
+  expectShifted(cases, true);
+  expectRight(cases, 64);
+}
+
+// Blocks contain the end of one row and the begin of the next one. These two have different shifts.
+TEST(ShiftColumnsSimt, SumsOverTheMiddleAxis) {
+  Cases cases;
+  for (const int64_t width : {17, 61, 93, 250}) {
+    cases.add("%x: f16[b, n, m]) { %y = mean(%x, axes=[1]) return %y", {{{3, 259, width}}},
+              {{"b", 3}, {"n", 259}, {"m", width}});
+    cases.add("%x: f32[b, n, m]) { %y = max(%x, axes=[1]) return %y", {{{5, 259, width}}},
+              {{"b", 5}, {"n", 259}, {"m", width}});
+  }
+  expectShifted(cases, true);
+  expectRight(cases, 64);
+}
+
+TEST(ShiftColumnsSimt, SeveralInputsAndResults) {
+  Cases cases;
+  const Layout x{{290, 45}};
+  const SizeBindings sizes{{"n", 290}, {"m", 45}};
+  cases.add(
+      "%x: f16[n, m], %g: f16[n, m]) { %p = mul(%x, %g) %y = sum(%p, axes=[0]) %z = sum(%x, "
+      "axes=[0]) return %y, %z",
+      {x, x}, sizes);
+  cases.add(
+      "%x: bf16[n, m], %r: f32[n, 1], %s: f32[1, 1]) { %a = mul(%x, %r) %b = add(%a, %s) %y = "
+      "sum(%b, axes=[0], keepdim=true) %z = relu(%y) return %z",
+      {x, {{290, 1}}, {{1, 1}}}, sizes);
+  cases.add("%x: f16[n, m], %g: f32[n, m]) { %p = add(%x, %g) %y = min(%p, axes=[0]) return %y",
+            {x, x}, sizes);
+  expectShifted(cases, true);
+  expectRight(cases, 64);
+}
+
+// The rows have gaps, and the tensor begins at any address. The output begins at any address too.
+TEST(ShiftColumnsSimt, RowsWithGaps) {
+  Cases cases;
+  for (const int64_t shift : {0, 1, 3, 7}) {
+    cases.add("%x: bf16[n, m]) { %y = sum(%x, axes=[0]) return %y", {{{270, 43}, {51, 1}, shift}},
+              {{"n", 270}, {"m", 43}}, {}, shift);
+    cases.add("%x: f32[n, m]) { %y = sum(%x, axes=[0]) return %y", {{{270, 43}, {46, 1}, shift}},
+              {{"n", 270}, {"m", 43}}, {}, shift);
+  }
+  expectShifted(cases, true);
+  expectRight(cases, 64);
+}
+
+TEST(ShiftColumnsSimt, ChosenParameters) {
+  Cases cases;
+  for (const char* text : {"loops splits=1", "loops splits=7", "loops lanes=4", "loops lanes=2",
+                           "loops reduce_threads=32", "loops unroll=1 splits=2",
+                           "loops reduce_threads=4 lanes=4", "loops streams=1"}) {
+    const std::optional<KernelChoice> choice = parseKernelChoice(text);
+    ASSERT_TRUE(choice) << text;
+    cases.add("%x: bf16[n, m]) { %y = sum(%x, axes=[0]) return %y", {{{300, 101}}},
+              {{"n", 300}, {"m", 101}}, {}, 0, &*choice);
+  }
+  expectShifted(cases, true);
+  expectRight(cases, 64);
+}
+
+// A choice turns the shift off. These kernels are not shifted in any case: rows are aligned, or
+// short, or few; inputs have different shifts; the kernel stores its elements; or it uses the index
+// of a column.
+TEST(ShiftColumnsSimt, OtherReductionsAreNotShifted) {
+  Cases cases;
+  const std::string sum = "%x: bf16[n, m]) { %y = sum(%x, axes=[0]) return %y";
+  const auto add = [&](int64_t rows, int64_t width, const char* text) {
+    const std::optional<KernelChoice> choice = parseKernelChoice(text);
+    cases.add(sum, {{{rows, width}}}, {{"n", rows}, {"m", width}}, {}, 0,
+              choice ? &*choice : nullptr);
+  };
+  add(300, 101, "loops shifted=0");
+  add(300, 101, "loops reduce_threads=2");
+  add(300, 104, "loops shifted=1");
+  add(300, 15, "");
+  add(200, 101, "");
+  cases.add("%x: bf16[n, 45], %w: bf16[1, 45]) { %p = mul(%x, %w) %y = sum(%p, axes=[0]) return %y",
+            {{{300, 45}}, {{1, 45}}}, {{"n", 300}});
+  cases.add("%x: bf16[n, 45], %w: bf16[n, 45]) { %p = mul(%x, %w) %y = sum(%p, axes=[0]) return %y",
+            {{{300, 45}}, {{300, 45}, {46, 1}}}, {{"n", 300}});
+  cases.add("%x: bf16[n, 45]) { %p = neg(%x) %y = sum(%p, axes=[0]) return %y, %p", {{{300, 45}}},
+            {{"n", 300}});
+  cases.add(
+      "%x: bf16[n, 45]) { %i = iota(sizes=[45], axis=0) %c = cast(%i, dtype=f32) %e = "
+      "broadcast(%c, axes=[0]) %p = mul(%x, %e) %y = sum(%p, axes=[0]) return %y",
+      {{{300, 45}}}, {{"n", 300}});
+  expectShifted(cases, false);
+  expectRight(cases, 256);
+}
+
+}  // namespace
+}  // namespace heddle::codegen::shift_columns_simt_test
