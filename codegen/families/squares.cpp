@@ -1,5 +1,7 @@
 #include "codegen/families/squares.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "ir/base/error.h"

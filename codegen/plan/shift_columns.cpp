@@ -5,13 +5,22 @@
 namespace heddle::codegen {
 namespace {
 
+bool beginsAligned(const SpaceTensor& t, int32_t lanes) {
+  return t.alignment % std::min<int64_t>(lanes * sizeOf(t.dtype), kFullAlignment) == 0;
+}
+
+// Returns whether all rows of the tensor are aligned for vectors.
+bool hasAlignedRows(const SpaceTensor& t, size_t lane_axis, int32_t lanes) {
+  for (size_t i = 0; i < t.strides.size(); ++i) {
+    if (i != lane_axis && t.strides[i] % lanes != 0) return false;
+  }
+  return beginsAligned(t, lanes);
+}
+
 // Returns whether the first elements of both tensors are aligned for vectors, and all their rows
 // begin equally many elements after an aligned address.
 bool haveEqualShifts(const SpaceTensor& a, const SpaceTensor& b, size_t lane_axis, int32_t lanes) {
-  const auto isAligned = [&](const SpaceTensor& t) {
-    return t.alignment % std::min<int64_t>(lanes * sizeOf(t.dtype), kFullAlignment) == 0;
-  };
-  if (!isAligned(a) || !isAligned(b)) return false;
+  if (!beginsAligned(a, lanes) || !beginsAligned(b, lanes)) return false;
   for (size_t i = 0; i < a.strides.size(); ++i) {
     if (i != lane_axis && (a.strides[i] - b.strides[i]) % lanes != 0) return false;
   }
@@ -29,6 +38,7 @@ bool mayShift(const Space& space, const Schedule& s) {
   if (space.extents.size() != space.kept + 1) return false;
   if (!space.coordinates.empty() || !space.indexed.empty()) return false;
   const size_t lane_axis = s.laneAxis(space);
+  bool is_aligned = true;
   const SpaceTensor* first = nullptr;
   for (const SpaceTensor& t : space.tensors) {
     const int64_t row_stride = t.strides[space.kept];
@@ -38,12 +48,13 @@ bool mayShift(const Space& space, const Schedule& s) {
     if (row_stride * s.reduce_threads % s.lanes != 0) return false;
     if (first != nullptr && !haveEqualShifts(*first, t, lane_axis, s.lanes)) return false;
     if (first == nullptr) first = &t;
+    is_aligned = is_aligned && hasAlignedRows(t, lane_axis, s.lanes);
   }
-  return first != nullptr;
+  return !is_aligned;
 }
 
 bool shouldShift(const Space& space, int32_t width, const KernelChoice* choice) {
-  constexpr int64_t kFewestRows = 256, kFewestVectors = 2, kWidest = 4;
+  constexpr int64_t kFewestRows = 256, kFewestVectors = 4, kWidest = 4;
   Schedule s;
   s.kind = ScheduleKind::OuterReduction;
   scheduleShifted(space, width, s);
@@ -55,8 +66,7 @@ bool shouldShift(const Space& space, int32_t width, const KernelChoice* choice) 
   const bool is_narrow = std::ranges::all_of(space.tensors, [&](const SpaceTensor& t) {
     return t.output || t.strides[lane_axis] == 0 || sizeOf(t.dtype) <= kWidest;
   });
-  return is_narrow && !isAligned(space, lane_axis, s.lanes) &&
-         space.reducedCount() >= kFewestRows &&
+  return is_narrow && space.reducedCount() >= kFewestRows &&
          space.extents[lane_axis] >= kFewestVectors * s.lanes;
 }
 

@@ -26,10 +26,11 @@ namespace heddle::codegen {
 // - The kernel uses no indices of elements, and stores nothing per element.
 // - All rows of a thread have the same shift, and all inputs have equal shifts. Inputs that do not
 //   change along the lane axis have no shift.
+// - Some vectors would be unaligned without a shift.
 bool mayShift(const Space& space, const Schedule& schedule);
 
-// Returns whether a reduction should be shifted: it may be, its rows are unaligned and not short,
-// and it has many rows of elements of at most 4 bytes. A choice that names `shifted` decides
+// Returns whether a reduction should be shifted: it may be, its rows are not short, and it has many
+// rows of elements of at most 4 bytes. A choice that names `shifted` decides
 // instead, if the reduction may be shifted. `width` is the number of elements of the longest
 // vector.
 bool shouldShift(const Space& space, int32_t width, const KernelChoice* choice);

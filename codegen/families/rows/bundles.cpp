@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kFewBundles = 64;
 // The largest size of all arrays of a bundle together. Up to this size, the arrays stay in the L2
 // cache of a core.
-constexpr int64_t kMostArrayBytes = 640 << 10;
+constexpr int64_t kMostBundleBytes = 640 << 10;
 constexpr int64_t kLineBytes = 64;
 constexpr int64_t kMostCpuLanes = 128;
 
@@ -38,7 +38,7 @@ std::optional<RowCandidate> cpuBundles(const Space& space, const BundleElements&
   const int64_t most = std::max(powerOf(choice, "vector", kMostCpuLanes, kMostCpuLanes), least);
   for (int64_t lanes = most; lanes >= least; lanes /= 2) {
     const int64_t capacity = capacityFor(length * std::min(lanes, elements.rows));
-    if (capacity * (demand.kept_bytes + demand.loaded_bytes) > kMostArrayBytes) continue;
+    if (capacity * (demand.kept_bytes + demand.loaded_bytes) > kMostBundleBytes) continue;
     if (is_large && choice == nullptr && outer * ceilDiv(elements.rows, lanes) < kFewBundles) {
       continue;
     }
