@@ -59,6 +59,16 @@ int64_t lastOffset(const SpaceTensor& tensor, const FrameNumbers& numbers) {
   return last;
 }
 
+// See Access::vector_begins.
+int64_t vectorBegins(const SpaceTensor& tensor, const FrameNumbers& numbers) {
+  int64_t elements = 1, span = 1;
+  for (size_t axis = 0; axis < tensor.strides.size(); ++axis) {
+    elements = product(elements, numbers.space.extents[axis]);
+    span = sum(span, product(numbers.space.extents[axis] - 1, tensor.strides[axis]));
+  }
+  return elements == span ? std::max<int64_t>(elements - numbers.schedule.lanes + 1, 0) : 0;
+}
+
 // Returns whether stores should bypass the caches. They should if the outputs that are contiguous
 // along the lane axis are large, and if their rows along this axis consist of complete cache lines.
 // At the ends of other rows, ordinary stores would write a part of a line, and the CPU would still
@@ -131,6 +141,8 @@ int64_t valueOf(const ArgumentValue& argument, const FrameNumbers& numbers) {
       return space.tensors[index].base;
     case Kind::PartStride:
       return space.tensors[index].part_stride;
+    case Kind::VectorBegins:
+      return vectorBegins(space.tensors[index], numbers);
     case Kind::Offset:
       return space.coordinates[CoordinateId(index)].offset;
     case Kind::IndexedExtent:

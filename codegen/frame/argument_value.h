@@ -28,6 +28,7 @@ struct ArgumentValue {
     Stride,         // stride of tensor `index` along `axis`
     Base,           // SpaceTensor::base of tensor `index`
     PartStride,     // SpaceTensor::part_stride of tensor `index`
+    VectorBegins,   // offsets of tensor `index` at which a vector may begin (Access::vector_begins)
     Offset,         // SpaceCoordinate::offset of coordinate `index`
     IndexedExtent,  // Space::indexed[index].extents[axis]
     IndexedStride,  // Space::indexed[index].strides[axis]

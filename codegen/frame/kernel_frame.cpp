@@ -242,6 +242,9 @@ class FrameBuilder {
                                                                   : LaneStride::Zero;
       }
     }
+    if (schedule().shifted && !access.output && access.lane == LaneStride::One) {
+      access.vector_begins = addSize(fmt::format("whole{}", t), value(Kind::VectorBegins, t));
+    }
     frame_.accesses.push_back(std::move(access));
   }
 

@@ -27,6 +27,22 @@ bool haveEqualShifts(const SpaceTensor& a, const SpaceTensor& b, size_t lane_axi
   return true;
 }
 
+// Returns whether elements of the tensor along the lane axis depend on the reduced axes.
+bool changesAlongRows(const SpaceTensor& t, const Space& space) {
+  return std::any_of(t.strides.begin() + static_cast<ptrdiff_t>(space.kept), t.strides.end(),
+                     [](int64_t stride) { return stride != 0; });
+}
+
+// Returns whether all rows of a thread have the same shift. The reduced items of a thread are
+// `threads` apart. With several reduced axes, the shift must grow from one item to the next as if
+// they were one axis.
+bool hasOneShift(const SpaceTensor& t, const Space& space, int32_t threads, int32_t lanes) {
+  for (size_t i = space.extents.size() - 1; i > space.kept; --i) {
+    if ((t.strides[i - 1] - space.extents[i] * t.strides[i]) % lanes != 0) return false;
+  }
+  return t.strides.back() * threads % lanes == 0;
+}
+
 }  // namespace
 
 bool mayShift(const Space& space, const Schedule& s) {
@@ -35,17 +51,16 @@ bool mayShift(const Space& space, const Schedule& s) {
       s.reduce_threads == 1 || s.block / s.reduce_threads < kFewestColumns) {
     return false;
   }
-  if (space.extents.size() != space.kept + 1) return false;
   if (!space.coordinates.empty() || !space.indexed.empty()) return false;
   const size_t lane_axis = s.laneAxis(space);
   bool is_aligned = true;
   const SpaceTensor* first = nullptr;
   for (const SpaceTensor& t : space.tensors) {
-    const int64_t row_stride = t.strides[space.kept];
-    if (t.output && row_stride != 0) return false;
+    const bool changes = changesAlongRows(t, space);
+    if (t.output && changes) return false;
     if (t.output || t.strides[lane_axis] == 0) continue;
-    if (t.strides[lane_axis] != 1 || row_stride == 0) return false;
-    if (row_stride * s.reduce_threads % s.lanes != 0) return false;
+    if (t.strides[lane_axis] != 1 || !changes) return false;
+    if (!hasOneShift(t, space, s.reduce_threads, s.lanes)) return false;
     if (first != nullptr && !haveEqualShifts(*first, t, lane_axis, s.lanes)) return false;
     if (first == nullptr) first = &t;
     is_aligned = is_aligned && hasAlignedRows(t, lane_axis, s.lanes);
@@ -54,7 +69,7 @@ bool mayShift(const Space& space, const Schedule& s) {
 }
 
 bool shouldShift(const Space& space, int32_t width, const KernelChoice* choice) {
-  constexpr int64_t kFewestRows = 256, kFewestVectors = 4, kWidest = 4;
+  constexpr int64_t kFewestRows = 256, kFewestVectors = 2, kWidest = 2;
   Schedule s;
   s.kind = ScheduleKind::OuterReduction;
   scheduleShifted(space, width, s);
@@ -73,7 +88,7 @@ bool shouldShift(const Space& space, int32_t width, const KernelChoice* choice) 
 // With 8 or more threads per column, the distance of two rows of a thread is a multiple of every
 // vector. A block has 32 columns, or fewer if there are few columns.
 void scheduleShifted(const Space& space, int32_t width, Schedule& s) {
-  constexpr int32_t kBlock = 256, kMostColumns = 32, kFewestColumns = 8;
+  constexpr int32_t kBlock = 256, kMostColumns = 32, kFewestColumns = 4;
   s.lanes = width;
   s.chunk = width;
   s.exact = false;

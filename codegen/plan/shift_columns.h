@@ -22,7 +22,7 @@ namespace heddle::codegen {
 
 // Returns whether a CUDA reduction may set Schedule::shifted, with the lanes, the block and the
 // threads of `schedule`. All of this must be true:
-// - It is an outer reduction with one reduced axis, several lanes and several threads per column.
+// - It is an outer reduction with several lanes and several threads per column.
 // - The kernel uses no indices of elements, and stores nothing per element.
 // - All rows of a thread have the same shift, and all inputs have equal shifts. Inputs that do not
 //   change along the lane axis have no shift.
@@ -30,7 +30,7 @@ namespace heddle::codegen {
 bool mayShift(const Space& space, const Schedule& schedule);
 
 // Returns whether a reduction should be shifted: it may be, its rows are not short, and it has many
-// rows of elements of at most 4 bytes. A choice that names `shifted` decides
+// rows of 16-bit elements. A choice that names `shifted` decides
 // instead, if the reduction may be shifted. `width` is the number of elements of the longest
 // vector.
 bool shouldShift(const Space& space, int32_t width, const KernelChoice* choice);

@@ -151,10 +151,13 @@ __device__ inline void loadPart(To& to, const T* from, bool whole, int first, in
   }
 }
 // Loads elements `first` to `end` - 1 of kLanes elements. The address is aligned. The other
-// elements become 0.
+// elements get any values. `whole`: all kLanes elements belong to the tensor.
 template <int kLanes, bool kStreams = false, class T>
-__device__ inline void loadShifted(Lanes<kLanes, T>& to, const T* from, int first, int end) {
-  if (first <= 0 && end >= kLanes) return load<kLanes, kStreams>(to, from, true, kLanes);
+__device__ inline void loadShifted(Lanes<kLanes, T>& to, const T* from, int first, int end,
+                                   bool whole) {
+  if (whole || (first <= 0 && end >= kLanes)) {
+    return load<kLanes, kStreams>(to, from, true, kLanes);
+  }
 #pragma unroll
   for (int i = 0; i < kLanes; ++i) to.set(i, i >= first && i < end ? from[i] : T());
 }

@@ -109,8 +109,7 @@ class CudaItemEmitter {
           break;
         case LaneStride::One:
           out_.line(s_.shifted && reduced
-                        ? fmt::format("hd::loadShifted<{}{}>({}, {} - shift, first_lane, count);",
-                                      s_.lanes, streams(a), to, from)
+                        ? shiftedLoadText(a, s_.lanes, streams(a), to)
                         : fmt::format("hd::load<{}{}>({}, {}, {}, count);", s_.lanes, streams(a),
                                       to, from, alignmentOf(load.tensor)));
           break;

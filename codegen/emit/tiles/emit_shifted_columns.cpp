@@ -29,6 +29,17 @@ void writeShiftedLanes(TextWriter& out, const TileProgram& program) {
                        program.items->lanes, start));
 }
 
+// The neighbours of a row in memory are elements of the same tensor, unless the row is the first or
+// the last one. Vectors at the ends of other rows are therefore complete too.
+std::string shiftedLoadText(const Access& access, int32_t lanes, const char* streams,
+                            const std::string& to) {
+  const std::string offset = (access.kept_offset + access.reduced_offset).str();
+  return fmt::format(
+      "hd::loadShifted<{0}{1}>({2}, {3} + ({4}) - shift, first_lane, count, "
+      "hd::inside(({4}) - shift, {5}));",
+      lanes, streams, to, access.name, offset, access.vector_begins.str());
+}
+
 std::string ownsColumns(const Schedule& schedule, const std::string& before) {
   return schedule.overlaps ? fmt::format("{}column < {}", before, schedule.columnsOfBlock()) : "";
 }

@@ -19,6 +19,11 @@ void writeShift(TextWriter& out, const TileProgram& program);
 // elements of the row.
 void writeShiftedLanes(TextWriter& out, const TileProgram& program);
 
+// Returns a statement that loads a vector of the input `access` to `to`. `streams` is "" or
+// ", true" (Schedule::streams).
+std::string shiftedLoadText(const Access& access, int32_t lanes, const char* streams,
+                            const std::string& to);
+
 // Returns a condition: the thread stores the results of its columns. The condition begins with
 // `before`. Returns "" if blocks do not overlap.
 std::string ownsColumns(const Schedule& schedule, const std::string& before);

@@ -9,6 +9,12 @@ namespace {
 using testing::Cases;
 using testing::Layout;
 
+// Kernels of 32-bit elements are shifted only if they are asked to.
+const KernelChoice* shifted() {
+  static const std::optional<KernelChoice> choice = parseKernelChoice("loops shifted=1");
+  return &*choice;
+}
+
 // Runs each case twice: with two orders of the threads.
 void expectRightShifts(Cases& cases, double roundings) {
   cases.compile();
@@ -28,13 +34,13 @@ void expectShifted(const Cases& cases, bool shifted) {
 // that only a shifted vector reaches.
 TEST(ShiftColumnsSimt, SumsOfOddRows) {
   Cases cases;
-  for (const int64_t width : {33, 34, 35, 36, 37, 38, 39, 57, 61, 121, 249, 250, 513}) {
+  for (const int64_t width : {17, 18, 19, 20, 21, 22, 23, 57, 61, 121, 249, 250, 513}) {
     cases.add("%x: bf16[n, m]) { %y = sum(%x, axes=[0]) return %y", {{{300, width}}},
               {{"n", 300}, {"m", width}});
   }
-  for (const int64_t width : {17, 18, 19, 29, 61, 125, 127, 333}) {
+  for (const int64_t width : {9, 10, 11, 29, 61, 125, 127, 333}) {
     cases.add("%x: f32[n, m]) { %y = sum(%x, axes=[0]) return %y", {{{300, width}}},
-              {{"n", 300}, {"m", width}});
+              {{"n", 300}, {"m", width}}, {}, 0, shifted());
   }
   expectShifted(cases, true);
   expectRightShifts(cases, 64);
@@ -43,12 +49,22 @@ TEST(ShiftColumnsSimt, SumsOfOddRows) {
 // Blocks contain the end of one row and the begin of the next one. These two have different shifts.
 TEST(ShiftColumnsSimt, SumsOverTheMiddleAxis) {
   Cases cases;
-  for (const int64_t width : {33, 61, 93, 250}) {
+  for (const int64_t width : {17, 61, 93, 250}) {
     cases.add("%x: f16[b, n, m]) { %y = sum(%x, axes=[1]) return %y", {{{3, 259, width}}},
               {{"b", 3}, {"n", 259}, {"m", width}});
     cases.add("%x: f32[b, n, m]) { %y = max(%x, axes=[1]) return %y", {{{5, 259, width}}},
-              {{"b", 5}, {"n", 259}, {"m", width}});
+              {{"b", 5}, {"n", 259}, {"m", width}}, {}, 0, shifted());
   }
+  expectShifted(cases, true);
+  expectRightShifts(cases, 64);
+}
+
+// All rows of a thread have the same shift, because the second reduced axis has a multiple of 8
+// elements.
+TEST(ShiftColumnsSimt, SumsOverTwoAxes) {
+  Cases cases;
+  cases.add("%x: bf16[a, b, c, d]) { %y = sum(%x, axes=[0, 2]) return %y", {{{9, 3, 32, 37}}},
+            {{"a", 9}, {"b", 3}, {"c", 32}, {"d", 37}});
   expectShifted(cases, true);
   expectRightShifts(cases, 64);
 }
@@ -66,7 +82,7 @@ TEST(ShiftColumnsSimt, SeveralInputsAndResults) {
       "sum(%b, axes=[0], keepdim=true) %z = relu(%y) return %z",
       {x, {{290, 1}}, {{1, 1}}}, sizes);
   cases.add("%x: f16[n, m], %g: f32[n, m]) { %p = add(%x, %g) %y = min(%p, axes=[0]) return %y",
-            {x, x}, sizes);
+            {x, x}, sizes, {}, 0, shifted());
   expectShifted(cases, true);
   expectRightShifts(cases, 64);
 }
@@ -78,7 +94,7 @@ TEST(ShiftColumnsSimt, RowsWithGaps) {
     cases.add("%x: bf16[n, m]) { %y = sum(%x, axes=[0]) return %y", {{{270, 43}, {51, 1}, shift}},
               {{"n", 270}, {"m", 43}}, {}, shift);
     cases.add("%x: f32[n, m]) { %y = sum(%x, axes=[0]) return %y", {{{270, 43}, {46, 1}, shift}},
-              {{"n", 270}, {"m", 43}}, {}, shift);
+              {{"n", 270}, {"m", 43}}, {}, shift, shifted());
   }
   expectShifted(cases, true);
   expectRightShifts(cases, 64);
@@ -112,7 +128,7 @@ TEST(ShiftColumnsSimt, OtherReductionsAreNotShifted) {
   add(300, 101, "loops shifted=0");
   add(300, 101, "loops reduce_threads=2");
   add(300, 104, "loops shifted=1");
-  add(300, 31, "");
+  add(300, 15, "");
   add(200, 101, "");
   cases.add("%x: bf16[n, 45], %w: bf16[1, 45]) { %p = mul(%x, %w) %y = sum(%p, axes=[0]) return %y",
             {{{300, 45}}, {{1, 45}}}, {{"n", 300}});
@@ -120,6 +136,9 @@ TEST(ShiftColumnsSimt, OtherReductionsAreNotShifted) {
             {{{300, 45}}, {{300, 45}, {46, 1}}}, {{"n", 300}});
   cases.add("%x: bf16[n, 45]) { %p = neg(%x) %y = sum(%p, axes=[0]) return %y, %p", {{{300, 45}}},
             {{"n", 300}});
+  cases.add("%x: bf16[a, b, c, d]) { %y = sum(%x, axes=[0, 2]) return %y", {{{13, 3, 31, 37}}},
+            {{"a", 13}, {"b", 3}, {"c", 31}, {"d", 37}});
+  cases.add("%x: f32[n, 45]) { %y = sum(%x, axes=[0]) return %y", {{{300, 45}}}, {{"n", 300}});
   cases.add(
       "%x: bf16[n, 45]) { %i = iota(sizes=[45], axis=0) %c = cast(%i, dtype=f32) %e = "
       "broadcast(%c, axes=[0]) %p = mul(%x, %e) %y = sum(%p, axes=[0]) return %y",
