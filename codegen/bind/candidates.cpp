@@ -72,7 +72,9 @@ std::vector<KernelChoice> variantsOf(const KernelChoice& first) {
     }
     with("reduce_threads",
          *threads > row_limits::kWarp ? row_limits::kWarp : kMostThreadsOfReduction);
-    variants.push_back({"loops", {{"shifted", first.find("shifted") ? 0 : 1}}});
+    if (const auto shifted = first.find("shifted")) {
+      variants.push_back({"loops", {{"shifted", *shifted == 0 ? 1 : 0}}});
+    }
   }
   for (const char* flag : {"looped", "streams", "reversed"}) {
     if (const auto value = first.find(flag)) with(flag, *value == 0 ? 1 : 0);

@@ -339,7 +339,7 @@ KernelChoice choiceOf(const Schedule& s) {
     choice.parameters = {{"lanes", s.lanes}, {"unroll", s.unroll}, {"block", s.block}};
     if (reduces) choice.set("reduce_threads", s.reduce_threads);
     choice.set("streams", s.streams ? 1 : 0);
-    if (s.shifted) choice.set("shifted", 1);
+    if (s.kind == ScheduleKind::OuterReduction) choice.set("shifted", s.shifted ? 1 : 0);
   } else {
     if (reduces) choice.set("lanes", s.lanes);
     choice.set("chunk", s.chunk);
