@@ -78,17 +78,24 @@ bool shouldShift(const Space& space, int32_t width, const KernelChoice* choice) 
   if (isFamily(choice, "loops")) {
     if (const auto asked = choice->find("shifted")) return *asked != 0;
   }
-  const bool is_narrow = std::ranges::all_of(space.tensors, [&](const SpaceTensor& t) {
-    return t.output || t.strides[lane_axis] == 0 || sizeOf(t.dtype) <= kWidest;
-  });
-  return is_narrow && space.reducedCount() >= kFewestRows &&
+  bool are_narrow = true, are_pairs_aligned = true;
+  for (const SpaceTensor& t : space.tensors) {
+    if (t.output || t.strides[lane_axis] == 0) continue;
+    are_narrow = are_narrow && sizeOf(t.dtype) <= kWidest;
+    are_pairs_aligned = are_pairs_aligned && hasAlignedRows(t, lane_axis, 2);
+  }
+  return are_narrow && !are_pairs_aligned && space.reducedCount() >= kFewestRows &&
          space.extents[lane_axis] >= kFewestVectors * s.lanes;
 }
 
 // With 8 or more threads per column, the distance of two rows of a thread is a multiple of every
-// vector. A block has 32 columns, or fewer if there are few columns.
+// vector. A block has 32 columns, or fewer in two cases: if there are few columns; and if the rows
+// are divided into so many ranges that one launch could not combine the partial results of a block
+// (isInOneLaunch() in codegen/families/loops.h).
 void scheduleShifted(const Space& space, int32_t width, Schedule& s) {
   constexpr int32_t kBlock = 256, kMostColumns = 32, kFewestColumns = 4;
+  constexpr int64_t kBlocks = 132 * 8;          // blocks of a launch, if it is divided into ranges
+  constexpr int64_t kMostElements = 16 * 1024;  // partial results that a block combines
   s.lanes = width;
   s.chunk = width;
   s.exact = false;
@@ -96,9 +103,14 @@ void scheduleShifted(const Space& space, int32_t width, Schedule& s) {
   s.overlaps = true;
   s.block = kBlock;
   const int64_t kept = keptItems(s, space);
-  int32_t columns = kFewestColumns;
-  while (columns < kMostColumns && columns - 1 < kept) columns *= 2;
-  s.reduce_threads = kBlock / columns;
+  int64_t columns = kFewestColumns;
+  const auto partials = [&](int64_t more) {
+    return more * width * std::max<int64_t>(kBlocks * more / std::max<int64_t>(kept, 1), 1);
+  };
+  while (columns < kMostColumns && columns - 1 < kept && partials(2 * columns) <= kMostElements) {
+    columns *= 2;
+  }
+  s.reduce_threads = static_cast<int32_t>(kBlock / columns);
 }
 
 }  // namespace heddle::codegen

@@ -30,9 +30,9 @@ namespace heddle::codegen {
 bool mayShift(const Space& space, const Schedule& schedule);
 
 // Returns whether a reduction should be shifted: it may be, its rows are not short, and it has many
-// rows of 16-bit elements. A choice that names `shifted` decides
-// instead, if the reduction may be shifted. `width` is the number of elements of the longest
-// vector.
+// rows of 16-bit elements that begin between two words of 32 bits. A choice that names `shifted`
+// decides instead, if the reduction may be shifted. `width` is the number of elements of the
+// longest vector.
 bool shouldShift(const Space& space, int32_t width, const KernelChoice* choice);
 
 // Sets the lanes and threads of a shifted reduction.

@@ -9,7 +9,8 @@ namespace {
 using testing::Cases;
 using testing::Layout;
 
-// Kernels of 32-bit elements are shifted only if they are asked to.
+// Kernels of 32-bit elements, and of rows with an even number of elements, are shifted only if they
+// are asked to.
 const KernelChoice* shifted() {
   static const std::optional<KernelChoice> choice = parseKernelChoice("loops shifted=1");
   return &*choice;
@@ -36,7 +37,7 @@ TEST(ShiftColumnsSimt, SumsOfOddRows) {
   Cases cases;
   for (const int64_t width : {17, 18, 19, 20, 21, 22, 23, 57, 61, 121, 249, 250, 513}) {
     cases.add("%x: bf16[n, m]) { %y = sum(%x, axes=[0]) return %y", {{{300, width}}},
-              {{"n", 300}, {"m", width}});
+              {{"n", 300}, {"m", width}}, {}, 0, shifted());
   }
   for (const int64_t width : {9, 10, 11, 29, 61, 125, 127, 333}) {
     cases.add("%x: f32[n, m]) { %y = sum(%x, axes=[0]) return %y", {{{300, width}}},
@@ -51,7 +52,7 @@ TEST(ShiftColumnsSimt, SumsOverTheMiddleAxis) {
   Cases cases;
   for (const int64_t width : {17, 61, 93, 250}) {
     cases.add("%x: f16[b, n, m]) { %y = sum(%x, axes=[1]) return %y", {{{3, 259, width}}},
-              {{"b", 3}, {"n", 259}, {"m", width}});
+              {{"b", 3}, {"n", 259}, {"m", width}}, {}, 0, shifted());
     cases.add("%x: f32[b, n, m]) { %y = max(%x, axes=[1]) return %y", {{{5, 259, width}}},
               {{"b", 5}, {"n", 259}, {"m", width}}, {}, 0, shifted());
   }
@@ -128,6 +129,7 @@ TEST(ShiftColumnsSimt, OtherReductionsAreNotShifted) {
   add(300, 101, "loops shifted=0");
   add(300, 101, "loops reduce_threads=2");
   add(300, 104, "loops shifted=1");
+  add(300, 102, "");
   add(300, 15, "");
   add(200, 101, "");
   cases.add("%x: bf16[n, 45], %w: bf16[1, 45]) { %p = mul(%x, %w) %y = sum(%p, axes=[0]) return %y",
