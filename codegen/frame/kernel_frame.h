@@ -82,7 +82,8 @@ struct Access {
   // vectors.
   bool aligned_items = false;
   // Inputs of shifted reductions (Schedule::shifted): the number of offsets at which a complete
-  // vector may begin, if all elements of the tensor are neighbours in memory. Otherwise 0.
+  // vector may begin, if the tensor has as many elements as fit between its first and its last one.
+  // Otherwise 0.
   IndexExpr vector_begins;
   // true: no axis has the stride 0. Unless the strides overlap, each element then belongs to one
   // position in the space. A kernel that passes over the space once then needs the element only

@@ -257,7 +257,8 @@ void chooseReductionThreads(const Space& space, Schedule& s, bool may_split) {
 void scheduleCudaReduction(const Space& space, Schedule& s, bool may_split, bool has_joint,
                            const KernelChoice* choice) {
   const int32_t width = std::min(vectorWidth(space, s.laneAxis(space)), 8);
-  if (may_split && !has_joint && shouldShift(space, width, choice)) {
+  const bool is_outer = s.kind == ScheduleKind::OuterReduction;
+  if (is_outer && may_split && !has_joint && shouldShift(space, width, choice)) {
     scheduleShifted(space, width, s);
     s.unroll = std::min<int32_t>(unrollFor(space, s.lanes, kBytesInFlight) * 2, 8);
   } else {
@@ -353,6 +354,7 @@ namespace {
 
 void applyCuda(const KernelChoice* choice, const Space& space, Schedule& s) {
   constexpr int64_t kMostUnroll = 16, kWarp = 32;
+  const Schedule before = s;
   const int32_t widest = std::max(s.lanes, std::min(vectorWidth(space, s.laneAxis(space)), 8));
   s.lanes = static_cast<int32_t>(powerOf(choice, "lanes", widest, s.lanes));
   s.chunk = s.lanes;
@@ -364,9 +366,7 @@ void applyCuda(const KernelChoice* choice, const Space& space, Schedule& s) {
   } else {
     s.reduce_threads =
         static_cast<int32_t>(powerOf(choice, "reduce_threads", s.block, s.reduce_threads));
-    s.shifted = s.shifted && mayShift(space, s);
-    s.overlaps = s.shifted;
-    s.exact = s.exact && !s.overlaps;
+    keepShift(space, before, s);
   }
 }
 

@@ -23,8 +23,8 @@ namespace heddle::codegen {
 // every other axis. Items along the kept axes and items along the reduced axes are counted
 // separately. For example, a kept item of an InnerReduction is one index along every kept axis.
 // - CUDA: chunk == lanes. A thread loads `unroll` items and then computes them one at a time. In a
-//   reduction, a block of `block` threads computes block / reduce_threads items of the kept axes,
-//   and reduce_threads threads share each of these items.
+//   reduction, reduce_threads threads share each item of the kept axes, and a block of `block`
+//   threads computes columnsOfBlock() of these items.
 // - Cpp: one simple loop computes an item, and a tile of the grid (LaunchStage::grid) consists of
 //   `items_per_tile` items of the kept axes. In a reduction, the loop has `lanes` accumulators.
 //

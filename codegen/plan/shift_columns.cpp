@@ -69,7 +69,7 @@ bool mayShift(const Space& space, const Schedule& s) {
 }
 
 bool shouldShift(const Space& space, int32_t width, const KernelChoice* choice) {
-  constexpr int64_t kFewestRows = 256, kFewestVectors = 2, kWidest = 2;
+  constexpr int64_t kFewestRows = 256, kFewestVectors = 2, kBytes = 2;
   Schedule s;
   s.kind = ScheduleKind::OuterReduction;
   scheduleShifted(space, width, s);
@@ -81,7 +81,7 @@ bool shouldShift(const Space& space, int32_t width, const KernelChoice* choice) 
   bool are_narrow = true, are_pairs_aligned = true;
   for (const SpaceTensor& t : space.tensors) {
     if (t.output || t.strides[lane_axis] == 0) continue;
-    are_narrow = are_narrow && sizeOf(t.dtype) <= kWidest;
+    are_narrow = are_narrow && sizeOf(t.dtype) == kBytes;
     are_pairs_aligned = are_pairs_aligned && hasAlignedRows(t, lane_axis, 2);
   }
   return are_narrow && !are_pairs_aligned && space.reducedCount() >= kFewestRows &&
@@ -111,6 +111,15 @@ void scheduleShifted(const Space& space, int32_t width, Schedule& s) {
     columns *= 2;
   }
   s.reduce_threads = static_cast<int32_t>(kBlock / columns);
+}
+
+void keepShift(const Space& space, const Schedule& before, Schedule& s) {
+  if (!s.shifted) return;
+  s.exact = false;
+  if (mayShift(space, s)) return;
+  s.lanes = before.lanes;
+  s.chunk = before.chunk;
+  s.reduce_threads = before.reduce_threads;
 }
 
 }  // namespace heddle::codegen

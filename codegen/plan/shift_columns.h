@@ -12,8 +12,9 @@ namespace heddle::codegen {
 // distance of two rows is not a multiple of a vector, the vectors at the same columns are aligned
 // in some rows only. Each thread of a shifted reduction therefore accesses columns that are up to
 // lanes - 1 elements to the left of its own columns: so many that its vectors are aligned. This
-// number is the *shift* of the thread. All rows of a thread have the same shift, because their
-// numbers differ by multiples of Schedule::reduce_threads.
+// number is the *shift* of the thread. All rows of a thread have the same shift: their numbers
+// differ by multiples of Schedule::reduce_threads, and the distance of so many rows is a multiple
+// of a vector.
 //
 // After the loop, the threads exchange their states in shared memory. A state moves to the thread
 // that has its column. It belongs to this thread or to its left neighbour. The last thread of a
@@ -22,20 +23,29 @@ namespace heddle::codegen {
 
 // Returns whether a CUDA reduction may set Schedule::shifted, with the lanes, the block and the
 // threads of `schedule`. All of this must be true:
-// - It is an outer reduction with several lanes and several threads per column.
+// - It is an outer reduction with several lanes, several threads per column, and at least four
+//   columns per block.
 // - The kernel uses no indices of elements, and stores nothing per element.
-// - All rows of a thread have the same shift, and all inputs have equal shifts. Inputs that do not
-//   change along the lane axis have no shift.
+// - Each input either does not change along the lane axis; or it has the stride 1 there, and
+// changes
+//   along a reduced axis.
+// - All rows of a thread have the same shift. If several inputs change along the lane axis, they
+//   begin at aligned addresses, and their rows have equal shifts.
 // - Some vectors would be unaligned without a shift.
 bool mayShift(const Space& space, const Schedule& schedule);
 
-// Returns whether a reduction should be shifted: it may be, its rows are not short, and it has many
-// rows of 16-bit elements that begin between two words of 32 bits. A choice that names `shifted`
-// decides instead, if the reduction may be shifted. `width` is the number of elements of the
-// longest vector.
+// Returns whether an outer reduction should be shifted: it may be, its rows are not short, and it
+// has many rows of 16-bit elements, some of which begin between two words of 32 bits. A choice that
+// names `shifted` decides instead, if the reduction may be shifted. `width` is the number of
+// elements of the longest vector. Requires that lanes run along the innermost kept axis.
 bool shouldShift(const Space& space, int32_t width, const KernelChoice* choice);
 
-// Sets the lanes and threads of a shifted reduction.
+// Makes an outer reduction shifted: sets all members of its schedule that depend on its lanes and
+// its block. The caller must set `unroll`, `splits` and `streams`.
 void scheduleShifted(const Space& space, int32_t width, Schedule& schedule);
+
+// Restores the lanes and threads of a shifted reduction if it could not be shifted with those that
+// a choice names. `before` is the schedule without the choice. Does nothing to other kernels.
+void keepShift(const Space& space, const Schedule& before, Schedule& schedule);
 
 }  // namespace heddle::codegen

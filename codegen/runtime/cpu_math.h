@@ -174,7 +174,7 @@ HD_BINARY(pow)
 HD_BINARY(atan2)
 inline float fmod(float x, float y) { return ::fmodf(x, y); }
 inline double fmod(double x, double y) { return ::fmod(x, y); }
-inline float nearSin(float x) { return sin(x); }  // as nearExp() in cpu_vector_math.h
+inline float nearSin(float x) { return sin(x); }  // see nearExp() in cpu_vector_math.h
 inline float nearCos(float x) { return cos(x); }
 HD_BUILTIN(sqrt)
 HD_BUILTIN(floor)

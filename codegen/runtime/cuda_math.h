@@ -142,30 +142,30 @@ __device__ inline float nearErfc(float x) {
 }
 
 // Returns sin(r) for even `sign`, and -sin(r) for odd `sign`, with r = x - k * pi. Requires
-// |r| <= pi / 2 + 2^-8 and |k| < 2^15; 2k must be an integer.
+// |r| <= pi / 2 + 2^-7 and |k| < 2^15; 2k must be an integer.
 // Subtracts pi in three parts (W. Cody and W. Waite, "Software Manual for the Elementary
 // Functions", 1980). The first part has so few bits that the first difference is exact. A
 // polynomial with a relative error below 2^-19 approximates sin(r) / r.
-__device__ inline float sinOfRest(float x, float k, int sign) {
+__device__ inline float sinOfRest(float x, float k, unsigned sign) {
   float r = multiplyAdd(k, -0x1.921fb4p+1f, x);
   r = multiplyAdd(k, -0x1.4442d0p-23f, r);
   r = multiplyAdd(k, -0x1.84698ap-47f, r);
   const float square = r * r;
   float p = multiplyAdd(-0x1.84d4dap-13f, square, 0x1.1070dep-7f);
   p = multiplyAdd(p, square, -0x1.55510ep-3f);
-  return __int_as_float(__float_as_int(r) ^ (sign << 31)) * multiplyAdd(p, square, 1.0f);
+  return __uint_as_float(__float_as_uint(r) ^ (sign << 31)) * multiplyAdd(p, square, 1.0f);
 }
 // nearSin() and nearCos() have a relative error of at most 2^-18. Adding 1.5 * 2^23 rounds x / pi
 // to an integer, which the sum then has in its lowest bits.
 __device__ inline float nearSin(float x) {
   const float sum = multiplyAdd(x, 0x1.45f306p-2f, 0x1.8p23f);
-  const float result = sinOfRest(x, sum - 0x1.8p23f, __float_as_int(sum));
+  const float result = sinOfRest(x, sum - 0x1.8p23f, __float_as_uint(sum));
   return ::fabsf(x) < 0x1p16f ? result : sinOfLarge(x);
 }
 // With x = (k + 1/2) * pi + r, cos(x) is -sin(r) for even k, and sin(r) for odd k.
 __device__ inline float nearCos(float x) {
   const float sum = multiplyAdd(x, 0x1.45f306p-2f, -0.5f) + 0x1.8p23f;
-  const float result = sinOfRest(x, (sum - 0x1.8p23f) + 0.5f, __float_as_int(sum) + 1);
+  const float result = sinOfRest(x, (sum - 0x1.8p23f) + 0.5f, __float_as_uint(sum) + 1);
   return ::fabsf(x) < 0x1p16f ? result : cosOfLarge(x);
 }
 

@@ -150,7 +150,7 @@ __device__ inline void loadPart(To& to, const T* from, bool whole, int first, in
     if (i >= first && i < end) to.set(i, from[i]);
   }
 }
-// Loads elements `first` to `end` - 1 of kLanes elements. The address is aligned. The other
+// Loads elements `first` to `end` - 1 of kLanes elements. Requires an aligned address. The other
 // elements get any values. `whole`: all kLanes elements belong to the tensor.
 template <int kLanes, bool kStreams = false, class T>
 __device__ inline void loadShifted(Lanes<kLanes, T>& to, const T* from, int first, int end,

@@ -45,8 +45,8 @@ std::string ownsColumns(const Schedule& schedule, const std::string& before) {
 }
 
 // The states of the first `shift` lanes belong to the left neighbour. The last thread of a row has
-// no right neighbour, so it also writes those states of its own columns that only a right neighbour
-// could have.
+// no right neighbour. It therefore also writes states without elements for those of its own columns
+// that only a right neighbour could have.
 void writeMoveToColumns(TextWriter& out, const TileProgram& program, AccumulatorId a,
                         const StatePlace& place) {
   const std::string start = program.frame.lane_start.str();

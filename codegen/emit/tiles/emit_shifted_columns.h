@@ -9,7 +9,8 @@
 namespace heddle::codegen {
 
 // These functions write the parts of the CUDA text of an outer reduction that only shifted columns
-// (codegen/plan/shift_columns.h) need.
+// (codegen/plan/shift_columns.h) need. The text uses variables of the kernel: `active`, `share`,
+// `column` and `range_begin`, and the coordinates of the kept item.
 
 // Writes the variable `shift`: the shift of the thread. It is the shift of the first row that the
 // thread reduces.
@@ -20,7 +21,7 @@ void writeShift(TextWriter& out, const TileProgram& program);
 void writeShiftedLanes(TextWriter& out, const TileProgram& program);
 
 // Returns a statement that loads a vector of the input `access` to `to`. `streams` is "" or
-// ", true" (Schedule::streams).
+// ", true" (Schedule::streams). The text uses `shift`, `first_lane` and `count`.
 std::string shiftedLoadText(const Access& access, int32_t lanes, const char* streams,
                             const std::string& to);
 

@@ -79,6 +79,7 @@ TEST(OpTextSimt, SinesAreAccurateForSmallAndLargeAngles) {
 
 double softplusOf(double z) { return std::log1p(std::exp(z)); }
 double softplusOfTwo(double z) { return std::log1p(std::exp(2 * z)) / 2; }
+double softplusOfMinusOne(double z) { return -std::log1p(std::exp(-z)); }
 double softplusUpToFive(double z) { return z > 5 ? z : std::log1p(std::exp(z)); }
 
 TEST(OpTextSimt, SoftplusIsAccurate) {
@@ -87,12 +88,14 @@ TEST(OpTextSimt, SoftplusIsAccurate) {
     addPoints(cases, "%a = softplus(%z)", dtype);
     addPoints(cases, "%a = softplus(%z, 2.0, 40.0)", dtype);
     addPoints(cases, "%a = softplus(%z, 1.0, 5.0)", dtype);
+    addPoints(cases, "%a = softplus(%z, -1.0, 20.0)", dtype);
   }
   cases.compile();
   EXPECT_TRUE(has(cases.text(0), "hd::nearSoftplus("));
-  double (*const wanted[])(double) = {softplusOf, softplusOfTwo, softplusUpToFive};
+  double (*const wanted[])(double) = {softplusOf, softplusOfTwo, softplusUpToFive,
+                                      softplusOfMinusOne};
   for (size_t i = 0; i < cases.size(); ++i) {
-    expectNear(cases, i, i < 3 ? 0x1p-8 : 0x1p-11, wanted[i % 3]);
+    expectNear(cases, i, i < 4 ? 0x1p-8 : 0x1p-11, wanted[i % 4]);
   }
 }
 

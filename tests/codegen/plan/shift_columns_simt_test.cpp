@@ -33,9 +33,9 @@ void expectShifted(const Cases& cases, bool shifted) {
 
 // The widths cover rows that end in each lane, rows of one block and of several blocks, and columns
 // that only a shifted vector reaches.
-TEST(ShiftColumnsSimt, SumsOfOddRows) {
+TEST(ShiftColumnsSimt, SumsOfUnalignedRows) {
   Cases cases;
-  for (const int64_t width : {17, 18, 19, 20, 21, 22, 23, 57, 61, 121, 249, 250, 513}) {
+  for (const int64_t width : {17, 18, 19, 20, 21, 22, 23, 57, 61, 121, 249, 250, 513, 4300}) {
     cases.add("%x: bf16[n, m]) { %y = sum(%x, axes=[0]) return %y", {{{300, width}}},
               {{"n", 300}, {"m", width}}, {}, 0, shifted());
   }
@@ -48,6 +48,7 @@ TEST(ShiftColumnsSimt, SumsOfOddRows) {
 }
 
 // Blocks contain the end of one row and the begin of the next one. These two have different shifts.
+// With 8 threads per column, a block has 32 columns.
 TEST(ShiftColumnsSimt, SumsOverTheMiddleAxis) {
   Cases cases;
   for (const int64_t width : {17, 61, 93, 250}) {
@@ -55,6 +56,11 @@ TEST(ShiftColumnsSimt, SumsOverTheMiddleAxis) {
               {{"b", 3}, {"n", 259}, {"m", width}}, {}, 0, shifted());
     cases.add("%x: f32[b, n, m]) { %y = max(%x, axes=[1]) return %y", {{{5, 259, width}}},
               {{"b", 5}, {"n", 259}, {"m", width}}, {}, 0, shifted());
+  }
+  const std::optional<KernelChoice> wide = parseKernelChoice("loops shifted=1 reduce_threads=8");
+  for (const int64_t width : {17, 61, 93}) {
+    cases.add("%x: f16[b, n, m]) { %y = sum(%x, axes=[1]) return %y", {{{7, 259, width}}},
+              {{"b", 7}, {"n", 259}, {"m", width}}, {}, 0, &*wide);
   }
   expectShifted(cases, true);
   expectRightShifts(cases, 64);
@@ -103,9 +109,11 @@ TEST(ShiftColumnsSimt, RowsWithGaps) {
 
 TEST(ShiftColumnsSimt, ChosenParameters) {
   Cases cases;
-  for (const char* text : {"loops splits=1", "loops splits=7", "loops lanes=4", "loops lanes=2",
-                           "loops reduce_threads=32", "loops unroll=1 splits=2",
-                           "loops reduce_threads=4 lanes=4", "loops streams=1"}) {
+  for (const char* text :
+       {"loops splits=1", "loops splits=7", "loops lanes=4", "loops lanes=2",
+        "loops reduce_threads=32", "loops unroll=1 splits=2", "loops reduce_threads=4 lanes=4",
+        "loops streams=1", "loops reduce_threads=2", "loops lanes=1",
+        "loops reduce_threads=8 splits=100"}) {
     const std::optional<KernelChoice> choice = parseKernelChoice(text);
     ASSERT_TRUE(choice) << text;
     cases.add("%x: bf16[n, m]) { %y = sum(%x, axes=[0]) return %y", {{{300, 101}}},
@@ -115,9 +123,10 @@ TEST(ShiftColumnsSimt, ChosenParameters) {
   expectRightShifts(cases, 64);
 }
 
-// A choice turns the shift off. These kernels are not shifted in any case: rows are aligned, or
-// short, or few; inputs have different shifts; the kernel stores its elements; or it uses the index
-// of a column.
+// A choice turns the shift off. The other kernels are not shifted even without a choice, for one of
+// these reasons: rows are aligned, or aligned for pairs; or short, or few; the elements have 32
+// bits; inputs have different shifts, or rows of a thread do; an input is the same in all rows; the
+// kernel stores its elements; or it uses the index of a column.
 TEST(ShiftColumnsSimt, OtherReductionsAreNotShifted) {
   Cases cases;
   const std::string sum = "%x: bf16[n, m]) { %y = sum(%x, axes=[0]) return %y";
@@ -127,7 +136,6 @@ TEST(ShiftColumnsSimt, OtherReductionsAreNotShifted) {
               choice ? &*choice : nullptr);
   };
   add(300, 101, "loops shifted=0");
-  add(300, 101, "loops reduce_threads=2");
   add(300, 104, "loops shifted=1");
   add(300, 102, "");
   add(300, 15, "");
@@ -147,6 +155,18 @@ TEST(ShiftColumnsSimt, OtherReductionsAreNotShifted) {
       {{{300, 45}}}, {{"n", 300}});
   expectShifted(cases, false);
   expectRightShifts(cases, 256);
+}
+
+// Lanes run along the innermost reduced axis, because the larger input is contiguous there.
+TEST(ShiftColumnsSimt, InnerReductionsAreNotShifted) {
+  Cases cases;
+  cases.add(
+      "%x: bf16[a, b, 1, m], %r: bf16[a, b, n, 1]) { %p = mul(%x, %r) %y = sum(%p, axes=[0, 2]) "
+      "return %y",
+      {{{300, 8, 1, 45}}, {{300, 8, 64, 1}}}, {{"a", 300}, {"b", 8}, {"m", 45}, {"n", 64}});
+  cases.compile();
+  EXPECT_FALSE(cases.candidate(0).find("shifted"));
+  EXPECT_EQ(cases.run(0, 1, 4096), "");
 }
 
 }  // namespace
