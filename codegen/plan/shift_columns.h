@@ -26,9 +26,8 @@ namespace heddle::codegen {
 // - It is an outer reduction with several lanes, several threads per column, and at least four
 //   columns per block.
 // - The kernel uses no indices of elements, and stores nothing per element.
-// - Each input either does not change along the lane axis; or it has the stride 1 there, and
-// changes
-//   along a reduced axis.
+// - Each input either does not change along the lane axis; or it has the stride 1 there and
+//   changes along a reduced axis.
 // - All rows of a thread have the same shift. If several inputs change along the lane axis, they
 //   begin at aligned addresses, and their rows have equal shifts.
 // - Some vectors would be unaligned without a shift.

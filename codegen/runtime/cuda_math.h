@@ -144,8 +144,8 @@ __device__ inline float nearErfc(float x) {
 // Returns sin(r) for even `sign`, and -sin(r) for odd `sign`, with r = x - k * pi. Requires
 // |r| <= pi / 2 + 2^-7 and |k| < 2^15; 2k must be an integer.
 // Subtracts pi in three parts (W. Cody and W. Waite, "Software Manual for the Elementary
-// Functions", 1980). The first part has so few bits that the first difference is exact. A
-// polynomial with a relative error below 2^-19 approximates sin(r) / r.
+// Functions", 1980). The first part has so few bits that the first difference is exact if x is
+// near k * pi. A polynomial with a relative error below 2^-19 approximates sin(r) / r.
 __device__ inline float sinOfRest(float x, float k, unsigned sign) {
   float r = multiplyAdd(k, -0x1.921fb4p+1f, x);
   r = multiplyAdd(k, -0x1.4442d0p-23f, r);

@@ -259,6 +259,8 @@ LaunchStage makeStage(TileProgram& program);
 // - A cluster shares rows, but the layout does not suit this, or no states are combined.
 // - The tiles are items, and the program is neither one map nor a reduction: ReduceTiles,
 //   CombineParts, and then either StoreStates or a map that runs once per row.
+// - Blocks overlap or columns are shifted (Schedule), but the schedule or a statement does not suit
+//   this.
 void verify(const TileProgram& program);
 
 // Returns how many bytes the tiles along the row take, per element of the row. Counts at the point

@@ -274,6 +274,11 @@ void verifyItems(const TileProgram& program) {
   HEDDLE_CHECK(!program.square && program.columns.empty(),
                "a program of items has squares, or sums of columns");
   HEDDLE_CHECK(s.target == program.target, "the schedule is for another target");
+  const bool is_outer = s.target == Target::Cuda && s.kind == ScheduleKind::OuterReduction;
+  HEDDLE_CHECK(!s.overlaps || (is_outer && s.columnsOfBlock() > 0),
+               "the blocks of a schedule overlap, but are not those of an outer reduction");
+  HEDDLE_CHECK(!s.shifted || (s.overlaps && s.lanes > 1 && s.reduce_threads > 1),
+               "columns are shifted, but blocks do not overlap or threads exchange nothing");
   enum class Done : uint8_t { Nothing, Reduced, Combined, Stored };
   const bool reduces = s.kind != ScheduleKind::Pointwise;
   Done done = Done::Nothing;
@@ -288,7 +293,10 @@ void verifyItems(const TileProgram& program) {
         advance(map.per_row ? done == Done::Combined : !reduces && done == Done::Nothing,
                 Done::Stored);
       },
-      [&](const ReduceTiles&) { advance(reduces && done == Done::Nothing, Done::Reduced); },
+      [&](const ReduceTiles& reduce) {
+        HEDDLE_CHECK(!s.shifted || reduce.body.stores.empty(), "shifted columns are stored");
+        advance(reduces && done == Done::Nothing, Done::Reduced);
+      },
       [&](const CombineParts&) { advance(done == Done::Reduced, Done::Combined); },
       [&](const StoreStates&) { advance(done == Done::Combined, Done::Stored); },
       [&](const LoadTile& load) { never(load); },
