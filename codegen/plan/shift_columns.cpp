@@ -69,7 +69,7 @@ bool mayShift(const Space& space, const Schedule& s) {
 }
 
 bool shouldShift(const Space& space, int32_t width, const KernelChoice* choice) {
-  constexpr int64_t kFewestRows = 256, kFewestVectors = 2, kBytes = 2;
+  constexpr int64_t kFewestRows = 256, kFewestVectors = 2, kMostBytes = 4;
   Schedule s;
   s.kind = ScheduleKind::OuterReduction;
   scheduleShifted(space, width, s);
@@ -78,24 +78,17 @@ bool shouldShift(const Space& space, int32_t width, const KernelChoice* choice) 
   if (isFamily(choice, "loops")) {
     if (const auto asked = choice->find("shifted")) return *asked != 0;
   }
-  bool are_narrow = true, are_pairs_aligned = true;
-  for (const SpaceTensor& t : space.tensors) {
-    if (t.output || t.strides[lane_axis] == 0) continue;
-    are_narrow = are_narrow && sizeOf(t.dtype) == kBytes;
-    are_pairs_aligned = are_pairs_aligned && hasAlignedRows(t, lane_axis, 2);
-  }
-  return are_narrow && !are_pairs_aligned && space.reducedCount() >= kFewestRows &&
+  const bool are_short = std::ranges::all_of(space.tensors, [](const SpaceTensor& t) {
+    return t.output || sizeOf(t.dtype) <= kMostBytes;
+  });
+  return are_short && space.reducedCount() >= kFewestRows &&
          space.extents[lane_axis] >= kFewestVectors * s.lanes;
 }
 
 // With 8 or more threads per column, the distance of two rows of a thread is a multiple of every
-// vector. A block has 32 columns, or fewer in two cases: if there are few columns; and if the rows
-// are divided into so many ranges that one launch could not combine the partial results of a block
-// (isInOneLaunch() in codegen/families/loops.h).
+// vector. A block has 32 columns, or as many as a row needs, if these are fewer.
 void scheduleShifted(const Space& space, int32_t width, Schedule& s) {
   constexpr int32_t kBlock = 256, kMostColumns = 32, kFewestColumns = 4;
-  constexpr int64_t kBlocks = 132 * 8;          // blocks of a launch, if it is divided into ranges
-  constexpr int64_t kMostElements = 16 * 1024;  // partial results that a block combines
   s.lanes = width;
   s.chunk = width;
   s.exact = false;
@@ -104,12 +97,7 @@ void scheduleShifted(const Space& space, int32_t width, Schedule& s) {
   s.block = kBlock;
   const int64_t kept = keptItems(s, space);
   int64_t columns = kFewestColumns;
-  const auto partials = [&](int64_t more) {
-    return more * width * std::max<int64_t>(kBlocks * more / std::max<int64_t>(kept, 1), 1);
-  };
-  while (columns < kMostColumns && columns - 1 < kept && partials(2 * columns) <= kMostElements) {
-    columns *= 2;
-  }
+  while (columns < kMostColumns && columns - 1 < kept) columns *= 2;
   s.reduce_threads = static_cast<int32_t>(kBlock / columns);
 }
 

@@ -33,10 +33,10 @@ namespace heddle::codegen {
 // - Some vectors would be unaligned without a shift.
 bool mayShift(const Space& space, const Schedule& schedule);
 
-// Returns whether an outer reduction should be shifted: it may be, its rows are not short, and it
-// has many rows of 16-bit elements, some of which begin between two words of 32 bits. A choice that
-// names `shifted` decides instead, if the reduction may be shifted. `width` is the number of
-// elements of the longest vector. Requires that lanes run along the innermost kept axis.
+// Returns whether an outer reduction should be shifted: it may be, it has many rows, its rows are
+// not short, and its elements have at most 32 bits. A choice that names `shifted` decides instead,
+// if the reduction may be shifted. `width` is the number of elements of the longest vector.
+// Requires that lanes run along the innermost kept axis.
 bool shouldShift(const Space& space, int32_t width, const KernelChoice* choice);
 
 // Makes an outer reduction shifted: sets all members of its schedule that depend on its lanes and

@@ -259,7 +259,9 @@ class CudaItemEmitter {
     }
     out_.line(
         fmt::format("const Index kept = (Index)hd::block() * {} + column;", s_.columnsOfBlock()));
-    out_.line("const bool active = kept < kept_items;");
+    // In a shifted reduction, the last column of a block computes states for its neighbour.
+    out_.line(fmt::format("const bool active = kept < kept_items{};",
+                          s_.shifted ? "" : ownsColumns(s_, " && ")));
     // Only a program that stores partial results divides the reduced items into ranges.
     const bool stores_states = std::ranges::any_of(program_.statements, [](const Statement& one) {
       return std::holds_alternative<StoreStates>(one);

@@ -9,8 +9,6 @@ namespace {
 using testing::Cases;
 using testing::Layout;
 
-// Kernels of 32-bit elements, and of rows with an even number of elements, are shifted only if they
-// are asked to.
 const KernelChoice* shifted() {
   static const std::optional<KernelChoice> choice = parseKernelChoice("loops shifted=1");
   return &*choice;
@@ -124,9 +122,9 @@ TEST(ShiftColumnsSimt, ChosenParameters) {
 }
 
 // A choice turns the shift off. The other kernels are not shifted even without a choice, for one of
-// these reasons: rows are aligned, or aligned for pairs; or short, or few; the elements have 32
-// bits; inputs have different shifts, or rows of a thread do; an input is the same in all rows; the
-// kernel stores its elements; or it uses the index of a column.
+// these reasons: rows are aligned, or short, or few; the elements have 64 bits; inputs have different
+// shifts, or rows of a thread do; an input is the same in all rows; the kernel stores its elements;
+// or it uses the index of a column.
 TEST(ShiftColumnsSimt, OtherReductionsAreNotShifted) {
   Cases cases;
   const std::string sum = "%x: bf16[n, m]) { %y = sum(%x, axes=[0]) return %y";
@@ -137,7 +135,6 @@ TEST(ShiftColumnsSimt, OtherReductionsAreNotShifted) {
   };
   add(300, 101, "loops shifted=0");
   add(300, 104, "loops shifted=1");
-  add(300, 102, "");
   add(300, 15, "");
   add(200, 101, "");
   cases.add("%x: bf16[n, 45], %w: bf16[1, 45]) { %p = mul(%x, %w) %y = sum(%p, axes=[0]) return %y",
@@ -148,13 +145,38 @@ TEST(ShiftColumnsSimt, OtherReductionsAreNotShifted) {
             {{"n", 300}});
   cases.add("%x: bf16[a, b, c, d]) { %y = sum(%x, axes=[0, 2]) return %y", {{{13, 3, 31, 37}}},
             {{"a", 13}, {"b", 3}, {"c", 31}, {"d", 37}});
-  cases.add("%x: f32[n, 45]) { %y = sum(%x, axes=[0]) return %y", {{{300, 45}}}, {{"n", 300}});
+  cases.add("%x: f64[n, 45]) { %y = sum(%x, axes=[0]) return %y", {{{300, 45}}}, {{"n", 300}});
   cases.add(
       "%x: bf16[n, 45]) { %i = iota(sizes=[45], axis=0) %c = cast(%i, dtype=f32) %e = "
       "broadcast(%c, axes=[0]) %p = mul(%x, %e) %y = sum(%p, axes=[0]) return %y",
       {{{300, 45}}}, {{"n", 300}});
   expectShifted(cases, false);
   expectRightShifts(cases, 256);
+}
+
+// By default, rows of 16 and of 32 bits per element are shifted.
+TEST(ShiftColumnsSimt, UnalignedRowsAreShiftedByDefault) {
+  Cases cases;
+  for (const char* dtype : {"bf16", "f32"}) {
+    for (const int64_t width : {61, 62, 1001}) {
+      cases.add(fmt::format("%x: {}[n, m]) {{ %y = sum(%x, axes=[0]) return %y", dtype),
+                {{{1200, width}}}, {{"n", 1200}, {"m", width}});
+    }
+  }
+  expectShifted(cases, true);
+  expectRightShifts(cases, 256);
+}
+
+TEST(ShiftColumnsSimt, ReductionsNeedEachOfTheirBarriers) {
+  Cases cases;
+  const std::optional<KernelChoice> choice = parseKernelChoice("loops shifted=1 splits=1");
+  cases.add("%x: f32[n, 65]) { %y = sum(%x, axes=[0]) %z = max(%x, axes=[0]) return %y, %z",
+            {{{1003, 65}}}, {{"n", 1003}}, {}, 0, &*choice);
+  expectShifted(cases, true);
+  expectRightShifts(cases, 256);
+  const auto [first, end] = cases.barriers(0);
+  EXPECT_GT(end, first);
+  for (int barrier = first; barrier < end; ++barrier) expectNeeded(cases, 0, barrier, 256);
 }
 
 // Lanes run along the innermost reduced axis, because the larger input is contiguous there.

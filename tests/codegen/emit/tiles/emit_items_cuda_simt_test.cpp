@@ -183,13 +183,14 @@ TEST(EmitItemsCudaSimt, RandomWordsOfAVectorMayBeginInsideABlock) {
 
 TEST(EmitItemsCudaSimt, ReductionsNeedEachOfTheirBarriers) {
   Cases cases;
+  const std::optional<KernelChoice> choice = parseKernelChoice("loops splits=1 shifted=0");
   for (const int64_t axis : {0, 1}) {
     const std::vector<int64_t> sizes =
         axis == 0 ? std::vector<int64_t>{1003, 65} : std::vector<int64_t>{9, 5003};
     cases.add(fmt::format("%x: f32[n, m]) {{ %y = sum(%x, axes=[{0}]) %z = max(%x, axes=[{0}]) "
                           "return %y, %z",
                           axis),
-              {{.sizes = sizes}}, {{"n", sizes[0]}, {"m", sizes[1]}});
+              {{.sizes = sizes}}, {{"n", sizes[0]}, {"m", sizes[1]}}, {}, 0, &*choice);
   }
   expectRight(cases);
   for (size_t i = 0; i < cases.size(); ++i) {
