@@ -1,6 +1,5 @@
 #include "codegen/emit/accumulator_text.h"
 
-#include "codegen/emit/kernel_text.h"
 #include "codegen/plan/joint.h"
 #include "ir/base/check.h"
 
@@ -32,6 +31,17 @@ std::string identityText(const Accumulator& a) {
 std::string combineText(const Accumulator& a, const std::string& into, const std::string& element) {
   const std::string_view text = a.joint == JointKind::None ? a.text : "hd::joined({0}, {1})";
   return applyText(text, into, element);
+}
+
+void writePartners(TextWriter& out, const Accumulator& a, const std::string& into, int first_mask,
+                   int last_mask) {
+  if (a.joint != JointKind::None) {
+    return out.line(
+        fmt::format("{0} = hd::joinedOver<{1}, {2}>({0});", into, first_mask, last_mask));
+  }
+  out.line("#pragma unroll");
+  out.line(fmt::format("for (int mask = {}; mask >= {}; mask /= 2) {} = {};", first_mask, last_mask,
+                       into, combineText(a, into, fmt::format("hd::fromPartner({}, mask)", into))));
 }
 
 std::string elementText(const Body& body, const Accumulator& a, const std::string& prefix) {

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/emit/kernel_text.h"
 #include "codegen/plan/body.h"
 
 namespace heddle::codegen {
@@ -30,6 +31,10 @@ std::string elementText(const Body& body, const Accumulator& a, const std::strin
 // instructions and rounds less.
 std::string accumulateText(const Body& body, const Accumulator& a, const std::string& prefix,
                            const std::string& into);
+// Writes text in which the threads of a warp whose numbers differ only in the bits `first_mask`,
+// `first_mask` / 2, ..., `last_mask` combine their states `into`. All of them get the result.
+void writePartners(TextWriter& out, const Accumulator& a, const std::string& into, int first_mask,
+                   int last_mask);
 // Returns the expression of member `m` of a state. The only member of an ordinary state is the
 // state itself.
 std::string memberText(const Accumulator& a, const std::string& state, size_t m);

@@ -74,10 +74,6 @@ int32_t unrollFor(const Space& space, int32_t lanes, int64_t bytes) {
 constexpr int64_t kBytesInFlight = 64;
 constexpr int64_t kPointwiseBytes = kBytesInFlight / 2;
 
-// The assumed number of multiprocessors. On other GPUs, a schedule is correct, but may be slower.
-constexpr int64_t kProcessors = 132;
-constexpr int64_t kMostSplits = 2048;  // the largest Schedule::splits
-
 // Returns `lanes`, or fewer if rows (elements along `axis`) are unaligned or short. A thread
 // accesses the elements of an unaligned vector one by one or in pairs. With longer vectors, each
 // access of a warp covers more cache lines. On an H200, kernels of 2-byte elements with 4 lanes
@@ -178,17 +174,10 @@ void chooseReductionLanes(const Space& space, Schedule& s, bool may_split) {
   if (has_pairs) s.unroll = s.lanes > 1 ? 4 : 1;
 }
 
-// Returns the number of groups of blocks of a CUDA reduction. The blocks of a group reduce the same
-// items of the kept axes, each block in another range of the reduced items.
-int64_t groupsOf(const Schedule& s, const Space& space) {
-  return ceilDiv(keptItems(s, space), int64_t{s.columnsOfBlock()});
-}
-
 // Returns whether an outer reduction should set Schedule::streams. On an H200, reductions of one
 // tensor of 16-bit elements of 20 to 240 MB, whose blocks have many columns, took 0.79 to 1.00
 // times as long as without it. Reductions of two tensors, or of longer elements, took 0.96 to 1.4
 // times as long. Smaller inputs should stay in the L2 cache, because a later kernel may read them.
-// Shifted reductions of 16-bit elements took 0.83 to 1.00 times as long, also with two tensors.
 bool streamsColumns(const Space& space, const Schedule& s) {
   constexpr int32_t kMostThreads = 16;  // of one column; with 32, some took 1.24 times as long
   constexpr int64_t kFewestBytes = int64_t{32} << 20, kWidest = 2;
@@ -196,10 +185,10 @@ bool streamsColumns(const Space& space, const Schedule& s) {
   for (const SpaceTensor& t : space.tensors) {
     if (t.output || !isFull(t, space)) continue;
     ++tensors;
-    bytes = std::max(bytes, sizeOf(t.dtype));
+    bytes = sizeOf(t.dtype);
   }
-  const bool is_faster = s.shifted || (s.reduce_threads <= kMostThreads && tensors == 1);
-  return s.kind == ScheduleKind::OuterReduction && is_faster && bytes <= kWidest &&
+  return s.kind == ScheduleKind::OuterReduction && s.reduce_threads <= kMostThreads &&
+         tensors == 1 && bytes <= kWidest &&
          bytes * space.keptCount() * space.reducedCount() >= kFewestBytes;
 }
 
@@ -209,11 +198,9 @@ bool streamsColumns(const Space& space, const Schedule& s) {
 // two if a thread loads at least 32 elements at once, else four. With more blocks, the
 // multiprocessors would need several turns, and each block would have less work between its start
 // and the combination of its results. Softmax of 1 to 15 rows of 16-bit elements took 0.75 to 0.9
-// times as long with these numbers as with 12. Four blocks of a shifted reduction run at the same
-// time. Reductions of 30 to 260 MB took 0.78 to 0.97 times as long with four as with eight.
+// times as long with these numbers as with 12.
 int64_t blocksPerProcessor(const Schedule& s, bool has_joint, int64_t groups) {
   constexpr int64_t kFewGroups = 16;
-  if (s.shifted) return 4;
   if (s.kind != ScheduleKind::InnerReduction) return has_joint ? 6 : 8;
   if (!has_joint || groups > kFewGroups) return 12;
   return s.lanes * s.unroll >= 32 ? 2 : 4;
@@ -260,28 +247,23 @@ void chooseReductionThreads(const Space& space, Schedule& s, bool may_split) {
 void scheduleCudaReduction(const Space& space, Schedule& s, bool may_split, bool has_joint,
                            const KernelChoice* choice) {
   const int32_t width = std::min(vectorWidth(space, s.laneAxis(space)), 8);
-  constexpr int32_t kShiftedUnroll = 4;
   const bool is_outer = s.kind == ScheduleKind::OuterReduction;
   if (is_outer && may_split && !has_joint && shouldShift(space, width, choice)) {
-    scheduleShifted(space, width, s);
-    s.unroll = kShiftedUnroll;
-  } else {
-    chooseReductionLanes(space, s, may_split);
-    s.chunk = s.lanes;
-    s.exact = space.extents[s.laneAxis(space)] % s.lanes == 0;
-    chooseReductionThreads(space, s, may_split);
+    return scheduleShifted(space, width, s);
   }
+  chooseReductionLanes(space, s, may_split);
+  s.chunk = s.lanes;
+  s.exact = space.extents[s.laneAxis(space)] % s.lanes == 0;
+  chooseReductionThreads(space, s, may_split);
   const int64_t reduced = reducedItems(s, space);
   s.streams = !has_joint && streamsColumns(space, s);
   while (s.unroll > 1 && reduced < int64_t{s.reduce_threads} * s.unroll) s.unroll /= 2;
   int64_t blocks = std::max<int64_t>(groupsOf(s, space), 1);
-  // Each thread should have at least 2 * s.unroll items of each range. Two ranges often save less
-  // time than the combination of their results costs. Shifted reductions have so few blocks that
-  // two ranges save more.
-  const int64_t fewest = s.shifted ? 2 : 3;
+  // Each thread should have at least 2 * s.unroll items of each range. Two ranges save less time
+  // than the combination of their results costs.
   int64_t most = reduced / (int64_t{s.reduce_threads} * s.unroll * 2);
   const int64_t wanted = kProcessors * blocksPerProcessor(s, has_joint, blocks);
-  if (may_split && blocks * fewest <= std::min(wanted, kProcessors * 8) && most >= fewest) {
+  if (may_split && blocks * 3 <= std::min(wanted, kProcessors * 8) && most > 2) {
     s.splits = std::min({wanted / blocks, most, kMostSplits});
   }
 }
@@ -290,6 +272,10 @@ void scheduleCudaReduction(const Space& space, Schedule& s, bool may_split, bool
 
 size_t Schedule::laneAxis(const Space& space) const {
   return kind == ScheduleKind::InnerReduction ? space.extents.size() - 1 : space.kept - 1;
+}
+
+int64_t groupsOf(const Schedule& s, const Space& space) {
+  return ceilDiv(keptItems(s, space), int64_t{s.columnsOfBlock()});
 }
 
 int64_t keptItems(const Schedule& schedule, const Space& space) {

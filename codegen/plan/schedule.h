@@ -69,6 +69,14 @@ struct Schedule {
 int64_t keptItems(const Schedule& schedule, const Space& space);
 int64_t reducedItems(const Schedule& schedule, const Space& space);
 
+// Returns the number of groups of blocks of a CUDA reduction. The blocks of a group reduce the same
+// items of the kept axes, each block in another range of the reduced items.
+int64_t groupsOf(const Schedule& schedule, const Space& space);
+
+// The assumed number of multiprocessors. On other GPUs, a schedule is correct, but may be slower.
+inline constexpr int64_t kProcessors = 132;
+inline constexpr int64_t kMostSplits = 2048;  // the largest Schedule::splits
+
 // Returns the number of accumulators of a C++ kernel that reduces the `chunk` neighbouring elements
 // of an item to one result. A long item has more accumulators, because each operation waits for the
 // previous one on the same accumulator.

@@ -39,8 +39,7 @@ bool mayShift(const Space& space, const Schedule& schedule);
 // Requires that lanes run along the innermost kept axis.
 bool shouldShift(const Space& space, int32_t width, const KernelChoice* choice);
 
-// Makes an outer reduction shifted: sets all members of its schedule that depend on its lanes and
-// its block. The caller must set `unroll`, `splits` and `streams`.
+// Chooses the schedule of a shifted outer reduction.
 void scheduleShifted(const Space& space, int32_t width, Schedule& schedule);
 
 // Restores the lanes and threads of a shifted reduction if it could not be shifted with those that

@@ -3,8 +3,8 @@
 // - addSome() adds the elements first .. end - 1 of `values`, at least one. The other values may be
 //   uninitialized. The function rescales the state at most once per call, not once per element.
 // - add() also accepts zero elements, and is fast if all N values are elements.
-// - joined(a, b) is the state of the elements of a and b. It equals joined(b, a) bit for bit, so
-//   that two threads that exchange their states get the same result.
+// - joined(a, b) is the state of the elements of a and b.
+// - joinedOver() gives all threads that it combines the same bits.
 
 namespace hd {
 
@@ -96,8 +96,17 @@ __device__ inline Exponentials joined(Exponentials a, Exponentials b) {
   const float next = maximum(a.maximum, b.maximum);
   return {next, rescaled(a, next) + rescaled(b, next), nanF32()};
 }
-__device__ inline Exponentials fromPartner(Exponentials x, int mask) {
-  return {fromPartner(x.maximum, mask), fromPartner(x.sum, mask), fromPartner(x.scale, mask)};
+// Returns the state of the elements of all threads of the warp whose numbers differ only in the
+// bits kFirst, kFirst / 2, ..., kLast. This needs fewer operations than joined() for each bit.
+template <int kFirst, int kLast>
+__device__ inline Exponentials joinedOver(Exponentials x) {
+  float most = x.maximum;
+#pragma unroll
+  for (int mask = kFirst; mask >= kLast; mask /= 2) most = maximum(most, fromPartner(most, mask));
+  float sum = rescaled(x, most);
+#pragma unroll
+  for (int mask = kFirst; mask >= kLast; mask /= 2) sum += fromPartner(sum, mask);
+  return {most, sum, nanF32()};
 }
 // Returns the sum of exp(element - maximum). If all elements are -infinity, each term is NaN, and
 // so is the sum.
@@ -143,13 +152,26 @@ __device__ inline void addSome(Moments& into, const float (&values)[N], int firs
   into = joined(into, own);
 }
 
-__device__ inline Moments fromPartner(Moments x, int mask) {
-  return {fromPartner(x.count, mask), fromPartner(x.sum, mask), fromPartner(x.squares, mask)};
-}
 // Returns the sum of (element - center)^2.
 __device__ inline float squaresAround(Moments x, float center) {
   const float difference = x.count == 0 ? 0.0f : nearQuotient(x.sum, x.count) - center;
   return x.squares + x.count * (difference * difference);
+}
+// Does the same as joinedOver() for Exponentials.
+template <int kFirst, int kLast>
+__device__ inline Moments joinedOver(Moments x) {
+  Moments all = x;
+#pragma unroll
+  for (int mask = kFirst; mask >= kLast; mask /= 2) {
+    all.count += fromPartner(all.count, mask);
+    all.sum += fromPartner(all.sum, mask);
+  }
+  all.squares = squaresAround(x, all.count == 0 ? 0.0f : nearQuotient(all.sum, all.count));
+#pragma unroll
+  for (int mask = kFirst; mask >= kLast; mask /= 2) {
+    all.squares += fromPartner(all.squares, mask);
+  }
+  return all;
 }
 
 template <class State, int N>

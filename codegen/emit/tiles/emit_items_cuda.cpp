@@ -259,9 +259,7 @@ class CudaItemEmitter {
     }
     out_.line(
         fmt::format("const Index kept = (Index)hd::block() * {} + column;", s_.columnsOfBlock()));
-    // In a shifted reduction, the last column of a block computes states for its neighbour.
-    out_.line(fmt::format("const bool active = kept < kept_items{};",
-                          s_.shifted ? "" : ownsColumns(s_, " && ")));
+    out_.line(fmt::format("const bool active = {};", reducesColumn(s_)));
     // Only a program that stores partial results divides the reduced items into ranges.
     const bool stores_states = std::ranges::any_of(program_.statements, [](const Statement& one) {
       return std::holds_alternative<StoreStates>(one);
@@ -321,7 +319,8 @@ class CudaItemEmitter {
 
   // Opens the block of the threads that hold the final states.
   void openFinish() {
-    out_.open(fmt::format("if (active && share == 0{}) {{", ownsColumns(s_, " && ")));
+    out_.open(
+        fmt::format("if (active && share == 0{}) {{", s_.shifted ? ownsColumns(s_, " && ") : ""));
     out_.line(fmt::format("[[maybe_unused]] const int count = {};", inner_ ? "1" : lanesLeft()));
   }
 

@@ -45,10 +45,7 @@ void LoopCombiner::lanes(AccumulatorId a) {
 void LoopCombiner::row(AccumulatorId a) {
   const Accumulator& acc = accumulator(a);
   const std::string into = fmt::format("acc{}[0]", a);
-  out_.line("#pragma unroll");
-  out_.line(fmt::format("for (int mask = {}; mask > 0; mask /= 2) {} = {};",
-                        std::min(s_.reduce_threads, 32) / 2, into,
-                        combineText(acc, into, fmt::format("hd::fromPartner({}, mask)", into))));
+  writePartners(out_, acc, into, std::min(s_.reduce_threads, 32) / 2, 1);
   const int32_t warps = s_.reduce_threads / 32;
   if (warps <= 1) return;
   out_.line(

@@ -164,10 +164,7 @@ void RowCombiner::forLanes(const std::string& statement) {
 
 void RowCombiner::partners(AccumulatorId a, const std::string& into, int first_mask,
                            int last_mask) {
-  out_.line("#pragma unroll");
-  out_.line(fmt::format(
-      "for (int mask = {}; mask >= {}; mask /= 2) {} = {};", first_mask, last_mask, into,
-      combineText(accumulator(a), into, fmt::format("hd::fromPartner({}, mask)", into))));
+  writePartners(out_, accumulator(a), into, first_mask, last_mask);
 }
 
 }  // namespace heddle::codegen

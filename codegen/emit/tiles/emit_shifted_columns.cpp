@@ -44,6 +44,10 @@ std::string ownsColumns(const Schedule& schedule, const std::string& before) {
   return schedule.overlaps ? fmt::format("{}column < {}", before, schedule.columnsOfBlock()) : "";
 }
 
+std::string reducesColumn(const Schedule& schedule) {
+  return "kept < kept_items" + (schedule.shifted ? "" : ownsColumns(schedule, " && "));
+}
+
 // The states of the first `shift` lanes belong to the left neighbour. The last thread of a row has
 // no right neighbour. It therefore also writes states without elements for those of its own columns
 // that only a right neighbour could have.

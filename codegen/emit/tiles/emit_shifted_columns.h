@@ -29,6 +29,10 @@ std::string shiftedLoadText(const Access& access, int32_t lanes, const char* str
 // `before`. Returns "" if blocks do not overlap.
 std::string ownsColumns(const Schedule& schedule, const std::string& before);
 
+// Returns a condition: the thread reduces elements. If blocks overlap and columns are shifted, the
+// last column of a block computes states for its neighbour. Without shifts, it computes nothing.
+std::string reducesColumn(const Schedule& schedule);
+
 // Returns the place in shared memory of the state for a lane, a share and a column. The three
 // arguments are texts.
 using StatePlace =

@@ -122,9 +122,9 @@ TEST(ShiftColumnsSimt, ChosenParameters) {
 }
 
 // A choice turns the shift off. The other kernels are not shifted even without a choice, for one of
-// these reasons: rows are aligned, or short, or few; the elements have 64 bits; inputs have different
-// shifts, or rows of a thread do; an input is the same in all rows; the kernel stores its elements;
-// or it uses the index of a column.
+// these reasons: rows are aligned, or short, or few; the elements have 64 bits; inputs have
+// different shifts, or rows of a thread do; an input is the same in all rows; the kernel stores its
+// elements; or it uses the index of a column.
 TEST(ShiftColumnsSimt, OtherReductionsAreNotShifted) {
   Cases cases;
   const std::string sum = "%x: bf16[n, m]) { %y = sum(%x, axes=[0]) return %y";
