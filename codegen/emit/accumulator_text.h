@@ -31,8 +31,10 @@ std::string elementText(const Body& body, const Accumulator& a, const std::strin
 // instructions and rounds less.
 std::string accumulateText(const Body& body, const Accumulator& a, const std::string& prefix,
                            const std::string& into);
-// Writes text in which the threads of a warp whose numbers differ only in the bits `first_mask`,
-// `first_mask` / 2, ..., `last_mask` combine their states `into`. All of them get the result.
+// Writes text in which a thread and the threads of its warp whose numbers differ from its number
+// only in the bits `first_mask`, `first_mask` / 2, ..., `last_mask` combine their states `into`.
+// All of them get the result. The masks are powers of two, or `first_mask` is 0. All threads of the
+// warp must execute the text.
 void writePartners(TextWriter& out, const Accumulator& a, const std::string& into, int first_mask,
                    int last_mask);
 // Returns the expression of member `m` of a state. The only member of an ordinary state is the

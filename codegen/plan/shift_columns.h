@@ -34,12 +34,13 @@ namespace heddle::codegen {
 bool mayShift(const Space& space, const Schedule& schedule);
 
 // Returns whether an outer reduction should be shifted: it may be, it has many rows, its rows are
-// not short, and its elements have at most 32 bits. A choice that names `shifted` decides instead,
-// if the reduction may be shifted. `width` is the number of elements of the longest vector.
-// Requires that lanes run along the innermost kept axis.
+// not short, and the elements of its inputs with columns have 16 to 32 bits. A choice that names
+// `shifted` decides instead, if the reduction may be shifted. `width` is the number of elements of
+// the longest vector. Requires that lanes run along the innermost kept axis.
 bool shouldShift(const Space& space, int32_t width, const KernelChoice* choice);
 
-// Chooses the schedule of a shifted outer reduction.
+// Chooses all members of the schedule of a shifted reduction except `target` and `kind`, which must
+// be those of an outer CUDA reduction. The reduction must permit several ranges.
 void scheduleShifted(const Space& space, int32_t width, Schedule& schedule);
 
 // Restores the lanes and threads of a shifted reduction if it could not be shifted with those that

@@ -4,16 +4,21 @@
 //   uninitialized. The function rescales the state at most once per call, not once per element.
 // - add() also accepts zero elements, and is fast if all N values are elements.
 // - joined(a, b) is the state of the elements of a and b.
-// - joinedOver() gives all threads that it combines the same bits.
+// - joinedOver<kFirst, kLast>(state) is the state of the elements of this thread, and of the
+// threads
+//   of the warp whose numbers differ from its number only in the bits kFirst, kFirst / 2, ...,
+//   kLast. These are powers of two. If kFirst < kLast, the result has the elements of this thread
+//   alone. All threads that are combined get the same bits. All 32 threads of the warp must call
+//   the function.
 
 namespace hd {
 
 // The maximum of the elements, and a sum of exponentials of the elements.
 // - If `scale` is a number, `sum` is the sum of exp(element) / 2^scale, and no term of this sum
 //   exceeds 2^4. The scale changes only when a term would exceed this limit.
-// - If `scale` is NaN, `sum` is the sum of exp(element - maximum). joined() returns this form.
-//   addSome() uses it if the product of the maximum and log2(e) is infinite or has a large rounding
-//   error.
+// - If `scale` is NaN, `sum` is the sum of exp(element - maximum). joined() and joinedOver()
+//   return this form. addSome() uses it if the product of the maximum and log2(e) is infinite or
+//   has a large rounding error.
 struct Exponentials {
   float maximum = -infF32();
   float sum = 0;
@@ -96,8 +101,7 @@ __device__ inline Exponentials joined(Exponentials a, Exponentials b) {
   const float next = maximum(a.maximum, b.maximum);
   return {next, rescaled(a, next) + rescaled(b, next), nanF32()};
 }
-// Returns the state of the elements of all threads of the warp whose numbers differ only in the
-// bits kFirst, kFirst / 2, ..., kLast. This needs fewer operations than joined() for each bit.
+// One rescaling needs fewer operations than joined() for each bit.
 template <int kFirst, int kLast>
 __device__ inline Exponentials joinedOver(Exponentials x) {
   float most = x.maximum;
@@ -157,7 +161,6 @@ __device__ inline float squaresAround(Moments x, float center) {
   const float difference = x.count == 0 ? 0.0f : nearQuotient(x.sum, x.count) - center;
   return x.squares + x.count * (difference * difference);
 }
-// Does the same as joinedOver() for Exponentials.
 template <int kFirst, int kLast>
 __device__ inline Moments joinedOver(Moments x) {
   Moments all = x;

@@ -317,7 +317,7 @@ class CudaItemEmitter {
 
   void write(const CombineParts&) { inner_ ? combiner_.rows() : combiner_.columns(); }
 
-  // Opens the block of the threads that hold the final states.
+  // Opens the block of the threads that hold the final states. See also reducesColumn().
   void openFinish() {
     out_.open(
         fmt::format("if (active && share == 0{}) {{", s_.shifted ? ownsColumns(s_, " && ") : ""));

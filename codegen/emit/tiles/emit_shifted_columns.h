@@ -8,9 +8,9 @@
 
 namespace heddle::codegen {
 
-// These functions write the parts of the CUDA text of an outer reduction that only shifted columns
-// (codegen/plan/shift_columns.h) need. The text uses variables of the kernel: `active`, `share`,
-// `column` and `range_begin`, and the coordinates of the kept item.
+// These functions write the parts of the CUDA text of a reduction that depend on shifted columns
+// (codegen/plan/shift_columns.h). The text uses variables of the kernel: `active`, `share`,
+// `column`, `range_begin`, `kept` and `kept_items`, and the coordinates of the kept item.
 
 // Writes the variable `shift`: the shift of the thread. It is the shift of the first row that the
 // thread reduces.
@@ -29,8 +29,9 @@ std::string shiftedLoadText(const Access& access, int32_t lanes, const char* str
 // `before`. Returns "" if blocks do not overlap.
 std::string ownsColumns(const Schedule& schedule, const std::string& before);
 
-// Returns a condition: the thread reduces elements. If blocks overlap and columns are shifted, the
-// last column of a block computes states for its neighbour. Without shifts, it computes nothing.
+// Returns the condition under which a thread of any reduction reduces elements. In the second half
+// of a shifted kernel, the last column of a block reduces nothing, because the next block has the
+// same column.
 std::string reducesColumn(const Schedule& schedule);
 
 // Returns the place in shared memory of the state for a lane, a share and a column. The three

@@ -35,11 +35,25 @@ TEST(ShiftColumnsSimt, SumsOfUnalignedRows) {
   Cases cases;
   for (const int64_t width : {17, 18, 19, 20, 21, 22, 23, 57, 61, 121, 249, 250, 513, 4300}) {
     cases.add("%x: bf16[n, m]) { %y = sum(%x, axes=[0]) return %y", {{{300, width}}},
-              {{"n", 300}, {"m", width}}, {}, 0, shifted());
+              {{"n", 300}, {"m", width}});
   }
   for (const int64_t width : {9, 10, 11, 29, 61, 125, 127, 333}) {
     cases.add("%x: f32[n, m]) { %y = sum(%x, axes=[0]) return %y", {{{300, width}}},
-              {{"n", 300}, {"m", width}}, {}, 0, shifted());
+              {{"n", 300}, {"m", width}});
+  }
+  expectShifted(cases, true);
+  expectRightShifts(cases, 64);
+}
+
+// A choice shifts reductions that are not shifted by default: of few rows, of short rows, and of
+// elements of 64 bits.
+TEST(ShiftColumnsSimt, AChoiceShiftsColumns) {
+  Cases cases;
+  for (const auto& [rows, width] : {std::pair{200, 101}, {300, 15}, {40, 333}}) {
+    for (const char* dtype : {"bf16", "f64"}) {
+      cases.add(fmt::format("%x: {}[n, m]) {{ %y = sum(%x, axes=[0]) return %y", dtype),
+                {{{rows, width}}}, {{"n", rows}, {"m", width}}, {}, 0, shifted());
+    }
   }
   expectShifted(cases, true);
   expectRightShifts(cases, 64);
@@ -51,9 +65,9 @@ TEST(ShiftColumnsSimt, SumsOverTheMiddleAxis) {
   Cases cases;
   for (const int64_t width : {17, 61, 93, 250}) {
     cases.add("%x: f16[b, n, m]) { %y = sum(%x, axes=[1]) return %y", {{{3, 259, width}}},
-              {{"b", 3}, {"n", 259}, {"m", width}}, {}, 0, shifted());
+              {{"b", 3}, {"n", 259}, {"m", width}});
     cases.add("%x: f32[b, n, m]) { %y = max(%x, axes=[1]) return %y", {{{5, 259, width}}},
-              {{"b", 5}, {"n", 259}, {"m", width}}, {}, 0, shifted());
+              {{"b", 5}, {"n", 259}, {"m", width}});
   }
   const std::optional<KernelChoice> wide = parseKernelChoice("loops shifted=1 reduce_threads=8");
   for (const int64_t width : {17, 61, 93}) {
@@ -87,7 +101,7 @@ TEST(ShiftColumnsSimt, SeveralInputsAndResults) {
       "sum(%b, axes=[0], keepdim=true) %z = relu(%y) return %z",
       {x, {{290, 1}}, {{1, 1}}}, sizes);
   cases.add("%x: f16[n, m], %g: f32[n, m]) { %p = add(%x, %g) %y = min(%p, axes=[0]) return %y",
-            {x, x}, sizes, {}, 0, shifted());
+            {x, x}, sizes);
   expectShifted(cases, true);
   expectRightShifts(cases, 64);
 }
@@ -99,10 +113,36 @@ TEST(ShiftColumnsSimt, RowsWithGaps) {
     cases.add("%x: bf16[n, m]) { %y = sum(%x, axes=[0]) return %y", {{{270, 43}, {51, 1}, shift}},
               {{"n", 270}, {"m", 43}}, {}, shift);
     cases.add("%x: f32[n, m]) { %y = sum(%x, axes=[0]) return %y", {{{270, 43}, {46, 1}, shift}},
-              {{"n", 270}, {"m", 43}}, {}, shift, shifted());
+              {{"n", 270}, {"m", 43}}, {}, shift);
   }
   expectShifted(cases, true);
   expectRightShifts(cases, 64);
+}
+
+// Four inputs: threads load fewer rows at once. An input per row may have longer elements.
+TEST(ShiftColumnsSimt, ManyInputs) {
+  Cases cases;
+  const Layout x{{1100, 45}};
+  cases.add(
+      "%a: bf16[n, m], %b: bf16[n, m], %c: bf16[n, m], %d: bf16[n, m]) { %p = mul(%a, %b) %q = "
+      "mul(%c, %d) %s = add(%p, %q) %y = sum(%s, axes=[0]) return %y",
+      {x, x, x, x}, {{"n", 1100}, {"m", 45}});
+  cases.add("%x: bf16[n, m], %k: f64[n, 1]) { %p = mul(%x, %k) %y = sum(%p, axes=[0]) return %y",
+            {x, {{1100, 1}}}, {{"n", 1100}, {"m", 45}});
+  expectShifted(cases, true);
+  EXPECT_EQ(cases.candidate(0).find("unroll"), 2);
+  expectRightShifts(cases, 256);
+}
+
+// The partial results are so large that a second launch combines them.
+TEST(ShiftColumnsSimt, ASecondLaunchCombinesManyRanges) {
+  Cases cases;
+  const std::optional<KernelChoice> choice = parseKernelChoice("loops reduce_threads=8 splits=200");
+  cases.add("%x: bf16[n, m]) { %y = sum(%x, axes=[0]) return %y", {{{2001, 101}}},
+            {{"n", 2001}, {"m", 101}}, {}, 0, &*choice);
+  EXPECT_EQ(cases.stages(0), 2u);
+  expectShifted(cases, true);
+  expectRightShifts(cases, 256);
 }
 
 TEST(ShiftColumnsSimt, ChosenParameters) {
