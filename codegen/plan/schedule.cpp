@@ -248,8 +248,11 @@ void scheduleCudaReduction(const Space& space, Schedule& s, bool may_split, bool
                            const KernelChoice* choice) {
   const int32_t width = std::min(vectorWidth(space, s.laneAxis(space)), 8);
   const bool is_outer = s.kind == ScheduleKind::OuterReduction;
-  if (is_outer && may_split && !has_joint && shouldShift(space, width, choice)) {
-    return scheduleShifted(space, width, s);
+  if (is_outer && may_split && !has_joint) {
+    if (const auto shifted = scheduleShifted(space, width, choice)) {
+      s = *shifted;
+      return;
+    }
   }
   chooseReductionLanes(space, s, may_split);
   s.chunk = s.lanes;

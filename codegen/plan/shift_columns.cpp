@@ -91,6 +91,38 @@ bool streamsRows(const Schedule& s, const Space& space) {
   return bytes <= kWidest && bytes * space.keptCount() * space.reducedCount() >= kFewestBytes;
 }
 
+// With 8 or more threads per column, the distance of two rows of a thread is a multiple of every
+// vector. A block has 32 columns, or as many as a row needs, if these are fewer. With more than
+// kMostVectors vectors at once, a thread would need so many registers that fewer blocks run at the
+// same time.
+Schedule shiftedSchedule(const Space& space, int32_t width) {
+  constexpr int32_t kBlock = 256, kMostColumns = 32, kFewestColumns = 4;
+  constexpr int64_t kUnroll = 4, kMostVectors = 8;
+  Schedule s;
+  s.kind = ScheduleKind::OuterReduction;
+  s.lanes = width;
+  s.chunk = width;
+  s.exact = false;
+  s.shifted = true;
+  s.overlaps = true;
+  s.block = kBlock;
+  const int64_t kept = keptItems(s, space);
+  int64_t columns = kFewestColumns;
+  while (columns < kMostColumns && columns - 1 < kept) columns *= 2;
+  s.reduce_threads = static_cast<int32_t>(kBlock / columns);
+  const int64_t inputs = std::ranges::count_if(
+      space.tensors, [&](const SpaceTensor& t) { return hasColumns(t, s, space); });
+  const int64_t reduced = reducedItems(s, space);
+  s.unroll = kUnroll;
+  while (s.unroll > 1 &&
+         (reduced < int64_t{s.reduce_threads} * s.unroll || inputs * s.unroll > kMostVectors)) {
+    s.unroll /= 2;
+  }
+  s.splits = rangesOf(s, space);
+  s.streams = streamsRows(s, space);
+  return s;
+}
+
 }  // namespace
 
 bool mayShift(const Space& space, const Schedule& s) {
@@ -116,50 +148,23 @@ bool mayShift(const Space& space, const Schedule& s) {
   return !is_aligned;
 }
 
-bool shouldShift(const Space& space, int32_t width, const KernelChoice* choice) {
+std::optional<Schedule> scheduleShifted(const Space& space, int32_t width,
+                                        const KernelChoice* choice) {
   constexpr int64_t kFewestRows = 256, kFewestVectors = 2, kFewestBytes = 2, kMostBytes = 4;
-  Schedule s;
-  s.kind = ScheduleKind::OuterReduction;
-  scheduleShifted(space, width, s);
-  if (!mayShift(space, s)) return false;
+  const Schedule s = shiftedSchedule(space, width);
+  if (!mayShift(space, s)) return std::nullopt;
   if (isFamily(choice, "loops")) {
-    if (const auto asked = choice->find("shifted")) return *asked != 0;
+    if (const auto asked = choice->find("shifted"))
+      return *asked != 0 ? std::optional(s) : std::nullopt;
   }
   for (const SpaceTensor& t : space.tensors) {
     const int64_t bytes = sizeOf(t.dtype);
-    if (hasColumns(t, s, space) && (bytes < kFewestBytes || bytes > kMostBytes)) return false;
+    if (hasColumns(t, s, space) && (bytes < kFewestBytes || bytes > kMostBytes))
+      return std::nullopt;
   }
-  return space.reducedCount() >= kFewestRows &&
-         space.extents[s.laneAxis(space)] >= kFewestVectors * s.lanes;
-}
-
-// With 8 or more threads per column, the distance of two rows of a thread is a multiple of every
-// vector. A block has 32 columns, or as many as a row needs, if these are fewer. With more than
-// kMostVectors vectors at once, a thread would need so many registers that fewer blocks run at the
-// same time.
-void scheduleShifted(const Space& space, int32_t width, Schedule& s) {
-  constexpr int32_t kBlock = 256, kMostColumns = 32, kFewestColumns = 4;
-  constexpr int64_t kUnroll = 4, kMostVectors = 8;
-  s.lanes = width;
-  s.chunk = width;
-  s.exact = false;
-  s.shifted = true;
-  s.overlaps = true;
-  s.block = kBlock;
-  const int64_t kept = keptItems(s, space);
-  int64_t columns = kFewestColumns;
-  while (columns < kMostColumns && columns - 1 < kept) columns *= 2;
-  s.reduce_threads = static_cast<int32_t>(kBlock / columns);
-  const int64_t inputs = std::ranges::count_if(
-      space.tensors, [&](const SpaceTensor& t) { return hasColumns(t, s, space); });
-  const int64_t reduced = reducedItems(s, space);
-  s.unroll = kUnroll;
-  while (s.unroll > 1 &&
-         (reduced < int64_t{s.reduce_threads} * s.unroll || inputs * s.unroll > kMostVectors)) {
-    s.unroll /= 2;
-  }
-  s.splits = rangesOf(s, space);
-  s.streams = streamsRows(s, space);
+  if (space.reducedCount() < kFewestRows) return std::nullopt;
+  if (space.extents[s.laneAxis(space)] < kFewestVectors * s.lanes) return std::nullopt;
+  return s;
 }
 
 void keepShift(const Space& space, const Schedule& before, Schedule& s) {

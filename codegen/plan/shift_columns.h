@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "codegen/kernel_choice.h"
 #include "codegen/plan/schedule.h"
 #include "codegen/plan/space.h"
@@ -33,15 +35,13 @@ namespace heddle::codegen {
 // - Some vectors would be unaligned without a shift.
 bool mayShift(const Space& space, const Schedule& schedule);
 
-// Returns whether an outer reduction should be shifted: it may be, it has many rows, its rows are
-// not short, and the elements of its inputs with columns have 16 to 32 bits. A choice that names
-// `shifted` decides instead, if the reduction may be shifted. `width` is the number of elements of
-// the longest vector. Requires that lanes run along the innermost kept axis.
-bool shouldShift(const Space& space, int32_t width, const KernelChoice* choice);
-
-// Chooses all members of the schedule of a shifted reduction except `target` and `kind`, which must
-// be those of an outer CUDA reduction. The reduction must permit several ranges.
-void scheduleShifted(const Space& space, int32_t width, Schedule& schedule);
+// Returns the schedule of an outer CUDA reduction that should be shifted: it may be, it has many
+// rows, its rows are not short, and the elements of its inputs with columns have 16 to 32 bits.
+// Returns nullopt for all others. A choice that names `shifted` decides instead, if the reduction
+// may be shifted. `width` is the number of elements of the longest vector. Requires that lanes run
+// along the innermost kept axis, and that the reduction permits several ranges.
+std::optional<Schedule> scheduleShifted(const Space& space, int32_t width,
+                                        const KernelChoice* choice);
 
 // Restores the lanes and threads of a shifted reduction if it could not be shifted with those that
 // a choice names. `before` is the schedule without the choice. Does nothing to other kernels.

@@ -4,12 +4,10 @@
 //   uninitialized. The function rescales the state at most once per call, not once per element.
 // - add() also accepts zero elements, and is fast if all N values are elements.
 // - joined(a, b) is the state of the elements of a and b.
-// - joinedOver<kFirst, kLast>(state) is the state of the elements of this thread, and of the
-// threads
-//   of the warp whose numbers differ from its number only in the bits kFirst, kFirst / 2, ...,
-//   kLast. These are powers of two. If kFirst < kLast, the result has the elements of this thread
-//   alone. All threads that are combined get the same bits. All 32 threads of the warp must call
-//   the function.
+// - joinedOver<kFirst, kLast>(state) is the state of the elements of some threads of the warp: of
+//   this thread, and of those whose numbers differ from its number only in the bits kFirst,
+//   kFirst / 2, ..., kLast. These are powers of two. If kFirst < kLast, there are no others. All
+//   threads that are combined get the same bits. All 32 threads of the warp must call the function.
 
 namespace hd {
 

@@ -317,10 +317,9 @@ class CudaItemEmitter {
 
   void write(const CombineParts&) { inner_ ? combiner_.rows() : combiner_.columns(); }
 
-  // Opens the block of the threads that hold the final states. See also reducesColumn().
+  // Opens the block of the threads that hold the final states.
   void openFinish() {
-    out_.open(
-        fmt::format("if (active && share == 0{}) {{", s_.shifted ? ownsColumns(s_, " && ") : ""));
+    out_.open(fmt::format("if (active && share == 0{}) {{", ownsColumns(s_, " && ")));
     out_.line(fmt::format("[[maybe_unused]] const int count = {};", inner_ ? "1" : lanesLeft()));
   }
 

@@ -107,7 +107,7 @@ void LoopCombiner::column(AccumulatorId a) {
     out_.close();
   }
   out_.open(fmt::format("for (int half = {}; half > 0; half /= 2) {{", s_.reduce_threads / 2));
-  out_.open(fmt::format("if (share < half{}) {{", s_.shifted ? ownsColumns(s_, " && ") : ""));
+  out_.open(fmt::format("if (share < half{}) {{", ownsColumns(s_, " && ")));
   forLanes(fmt::format("{} = {};", own, combineText(acc, own, state("share + half"))));
   forLanes(fmt::format("{} = {};", state("share"), own));
   out_.close();

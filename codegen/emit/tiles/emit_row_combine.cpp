@@ -38,7 +38,8 @@ void RowCombiner::warps(const std::vector<AccumulatorId>& accumulators) {
   const int warps = layout_.threads / layout_.cluster / 32;
   for (AccumulatorId a : accumulators) {
     const std::string into = fmt::format("acc{}[0]", a);
-    if (layout_.threads > 1) partners(a, into, std::min(layout_.threads, 32) / 2, 1);
+    if (layout_.threads > 1)
+      writePartners(out_, accumulator(a), into, std::min(layout_.threads, 32) / 2, 1);
     if (warps <= 1) continue;
     out_.line(fmt::format("__shared__ hd::SharedBytes<{}> scratch{};",
                           stateBytes(accumulator(a)) * warps * layout_.rows, a));
@@ -50,7 +51,7 @@ void RowCombiner::warps(const std::vector<AccumulatorId>& accumulators) {
   out_.line("hd::barrier();");
   for (AccumulatorId a : accumulators) {
     out_.line(fmt::format("acc{}[0] = warp{}[row * {} + hd::thread() % {}];", a, a, warps, warps));
-    partners(a, fmt::format("acc{}[0]", a), warps / 2, 1);
+    writePartners(out_, accumulator(a), fmt::format("acc{}[0]", a), warps / 2, 1);
   }
 }
 
@@ -105,7 +106,7 @@ void RowCombiner::bundles(const std::vector<AccumulatorId>& accumulators) {
     if (in_warps) {
       out_.line("#pragma unroll");
       out_.open(fmt::format("for (int lane = 0; lane < {}; ++lane) {{", layout_.vector));
-      partners(a, into, 16, layout_.rows);
+      writePartners(out_, accumulator(a), into, 16, layout_.rows);
       out_.close();
     }
     if (parts == 1) continue;
@@ -160,11 +161,6 @@ void RowCombiner::bundles(const std::vector<AccumulatorId>& accumulators) {
 void RowCombiner::forLanes(const std::string& statement) {
   out_.line("#pragma unroll");
   out_.line(fmt::format("for (int lane = 0; lane < {}; ++lane) {}", layout_.vector, statement));
-}
-
-void RowCombiner::partners(AccumulatorId a, const std::string& into, int first_mask,
-                           int last_mask) {
-  writePartners(out_, accumulator(a), into, first_mask, last_mask);
 }
 
 }  // namespace heddle::codegen

@@ -43,10 +43,6 @@ class RowCombiner {
   void combinePeers(AccumulatorId a, const std::string& into, int count, const std::string& at);
   void bundles(const std::vector<AccumulatorId>& accumulators);
   void forLanes(const std::string& statement);
-  // Combines the state `into` over threads of the warp, in steps. In each step, two threads whose
-  // numbers differ in one bit combine their states. The bits are `first_mask`, `first_mask` / 2,
-  // ..., `last_mask`.
-  void partners(AccumulatorId a, const std::string& into, int first_mask, int last_mask);
 
   TextWriter& out_;
   const RowLayout& layout_;

@@ -41,11 +41,13 @@ std::string shiftedLoadText(const Access& access, int32_t lanes, const char* str
 }
 
 std::string ownsColumns(const Schedule& schedule, const std::string& before) {
-  return schedule.overlaps ? fmt::format("{}column < {}", before, schedule.columnsOfBlock()) : "";
+  return schedule.shifted ? fmt::format("{}column < {}", before, schedule.columnsOfBlock()) : "";
 }
 
 std::string reducesColumn(const Schedule& schedule) {
-  return "kept < kept_items" + (schedule.shifted ? "" : ownsColumns(schedule, " && "));
+  const bool is_second_half = schedule.overlaps && !schedule.shifted;
+  return is_second_half ? fmt::format("kept < kept_items && column < {}", schedule.columnsOfBlock())
+                        : "kept < kept_items";
 }
 
 // The states of the first `shift` lanes belong to the left neighbour. The last thread of a row has

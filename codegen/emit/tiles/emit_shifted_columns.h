@@ -26,7 +26,7 @@ std::string shiftedLoadText(const Access& access, int32_t lanes, const char* str
                             const std::string& to);
 
 // Returns a condition: the thread stores the results of its columns. The condition begins with
-// `before`. Returns "" if blocks do not overlap.
+// `before`. Returns "" if columns are not shifted: all threads that reduce elements then do.
 std::string ownsColumns(const Schedule& schedule, const std::string& before);
 
 // Returns the condition under which a thread of any reduction reduces elements. In the second half
